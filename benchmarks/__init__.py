@@ -1,0 +1,1 @@
+"""The broker and Apache Kafka measured side by side, in one run: `python -m benchmarks --help`."""

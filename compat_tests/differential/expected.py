@@ -1,0 +1,159 @@
+"""Differences that are meant, each with its reason. Everything else is a mistake of ours until shown otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from compat_tests.differential.batches import SHAPELESS
+from pykafka_broker.protocol.api import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compat_tests.differential.sides import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place in which two answers differ."""
+
+    step: Step
+    path: str
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        return f"{self.step.key.name} v{self.step.version} {self.path}: ours {self.ours!r}, theirs {self.theirs!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """A kind of difference, and why it stays."""
+
+    reason: str
+    is_it: Callable[[Difference], bool]
+
+
+def _all_among(ours: Any, theirs: Any) -> bool:
+    return isinstance(ours, list) and isinstance(theirs, list) and all(each in theirs for each in ours)
+
+
+KIND_TOPIC = 2
+_OF_THE_CLUSTER = {"brokers", "controller_id", "cluster_authorized_operations"}
+_CHANGES = {
+    ApiKey.CREATE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+}
+
+
+def _asks_for_unknown_kinds(request: Any) -> bool:
+    return any(resource.resource_type != KIND_TOPIC for resource in request.resources)
+
+
+def _but_for_empty(ours: list[Any], theirs: list[Any]) -> bool:
+    return ours == [topic for topic in theirs if topic["partitions"]]
+
+
+def _has_shapeless(it: Difference) -> bool:
+    if it.step.key is not ApiKey.PRODUCE:
+        return False
+    batches = [data.records for topic in it.step.request.topic_data for data in topic.partition_data]
+    refused = it.path.endswith("offset") or (bool(it.ours) and bool(it.theirs))
+    return refused and any(each.fault in SHAPELESS for each in batches)
+
+
+def _found_at_once(it: Difference) -> bool:
+    """A topic that Metadata made, there at once; Kafka makes it and says that there is none."""
+    return (
+        it.step.key is ApiKey.METADATA
+        and it.path.startswith("topics[]")
+        and it.step.request.topics is not None
+    )
+
+
+MEANT: tuple[Meant, ...] = (
+    Meant(
+        "whether and how an error is told in words is ours to choose; the codes are compared",
+        lambda it: it.path.endswith("error_message"),
+    ),
+    Meant(
+        "of several things wrong with a change, another may be named first",
+        lambda it: (
+            it.step.key in _CHANGES and it.path.endswith("error_code") and bool(it.ours) and bool(it.theirs)
+        ),
+    ),
+    Meant(
+        "batches are checked as a whole: which record is at fault is not told",
+        lambda it: it.path.endswith("record_errors") and it.ours == [],
+    ),
+    Meant(
+        "Kafka takes a produce request apart before it looks where it goes; ours looks at each partition for itself",
+        lambda it: it.path.endswith((".error_code", ".log_start_offset")) and _has_shapeless(it),
+    ),
+    Meant(
+        "a topic without partitions is not repeated in answers to commits; Kafka does when it refuses the whole",
+        lambda it: (
+            it.step.key is ApiKey.OFFSET_COMMIT
+            and it.path == "topics"
+            and it.ours == [t for t in it.theirs if t["partitions"]]
+        ),
+    ),
+    Meant(
+        "where one resource is of a kind nobody knows, Kafka describes none; ours describes the others",
+        lambda it: it.step.key is ApiKey.DESCRIBE_CONFIGS and _asks_for_unknown_kinds(it.step.request),
+    ),
+    Meant(
+        "below version 12 topics cannot be asked for by id; Kafka then names no brokers either",
+        lambda it: (
+            it.step.key is ApiKey.METADATA and it.step.version in (10, 11) and it.path in _OF_THE_CLUSTER
+        ),
+    ),
+    Meant("configs are documented in our own words", lambda it: it.path.endswith(".documentation")),
+    Meant("a topic that is made by asking for it is there at once, not the next time", _found_at_once),
+    Meant(
+        "Kafka has an error it did not foresee where an operation on configs does not exist; ours says which",
+        lambda it: it.step.key is ApiKey.INCREMENTAL_ALTER_CONFIGS and (it.ours, it.theirs) == (42, -1),
+    ),
+    Meant(
+        "some APIs of Apache Kafka are not served yet; what is served is offered in the same versions",
+        lambda it: (
+            it.step.key is ApiKey.API_VERSIONS and it.path == "api_keys" and _all_among(it.ours, it.theirs)
+        ),
+    ),
+    Meant(
+        "features of APIs that are not served yet are not shown",
+        lambda it: (
+            it.step.key is ApiKey.API_VERSIONS
+            and it.path.endswith("features")
+            and _all_among(it.ours, it.theirs)
+        ),
+    ),
+    Meant(
+        "with eligible leader replicas, KRaft writes min.insync.replicas down as a setting of the cluster",
+        lambda it: "[min.insync.replicas]" in it.path,
+    ),
+)
+
+
+NOT_TRIED = (
+    "transactions: not served yet",
+    "the same resource twice in AlterConfigs: Kafka never answers it",
+    "a producer id without an epoch: Kafka forgets what it knew of the producer",
+    "Fetch of fewer than no bytes: Kafka fails in a way it did not foresee",
+    "commits with too long a note to a group that is not there: Kafka has an empty group then, ours none",
+    "Produce without records for a partition: Kafka never answers it",
+    "Fetch at an isolation level that does not exist: Kafka opens the session, then fails in a way it did not foresee",
+    "Fetch as a follower: followers are compared by the tests of clusters",
+    "Metadata of a topic with neither name nor id: Kafka fails in a way it did not foresee",
+    "the same partition twice in a request: which of the two counts depends on hash tables in Kafka",
+    "batches that cannot be taken apart together with others: in Kafka they take the others down with them",
+    "regular expressions in consumer groups that are valid: resolved in the background, compared elsewhere",
+)
+"""Kinds of requests that are not generated, and why."""
+
+
+def reason(difference: Difference) -> str | None:
+    return next((meant.reason for meant in MEANT if meant.is_it(difference)), None)

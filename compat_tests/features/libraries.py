@@ -1,0 +1,109 @@
+"""The client libraries that play the scenarios, each at the versions under test."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests import provision, versions
+from compat_tests.report.cannot import cannot
+from compat_tests.samples import CODECS
+from compat_tests.versions import HARNESS
+
+ACKS = ("0", "1", "all")
+ANSWERED = ("1", "all")
+"""All but 0: what kafka-python 2 sends unanswered stays within it, whichever the broker."""
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from _pytest.mark import ParameterSet
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """One library at one version; what it needs may be unavailable when it is asked for."""
+
+    name: str
+    version: str
+    command: Callable[[], list[str]]
+    environment: Callable[[], Mapping[str, str]] = field(default=lambda: os.environ)
+    codecs: tuple[str, ...] = CODECS
+    acks: tuple[str, ...] = ACKS
+    long: bool = False
+    """Whether `make test` leaves it to `make compat`."""
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.version}".replace(" ", "-")
+
+    def can(self, feature: str) -> bool:
+        return feature not in cannot(self.name, self.version)
+
+    def param(self, *more: object) -> ParameterSet:
+        """The library as a test's parameter, marked for the report."""
+        marks = [pytest.mark.client(self.name, self.version)] + [pytest.mark.long] * self.long
+        return pytest.param(self, *more, id="-".join(map(str, (self, *more))), marks=marks)
+
+
+def python(program: str) -> Callable[[], list[str]]:
+    return lambda: [sys.executable, str(HARNESS / "python" / f"{program}_tasks.py")]
+
+
+def installed(*requirements: str) -> Callable[[], Mapping[str, str]]:
+    """An environment in which these releases come before those of the tests."""
+    return lambda: {**os.environ, "PYTHONPATH": str(provision.python_packages(*requirements))}
+
+
+def python_release(
+    name: str, program: str, version: str | None = None, *pins: str, **other: object
+) -> Library:
+    """The release installed beside the tests, or an older one with what it needs pinned beside it."""
+    if version is None:
+        return Library(name, versions.python(name), python(program), **other)
+    packages = installed(f"{name}=={version}", *pins)
+    return Library(name, version, python(program), packages, long=True, **other)
+
+
+def java(version: str) -> list[str]:
+    """The program compiled against this release of kafka-clients; configs are altered in the release's own way."""
+    old = tuple(map(int, version.split(".")[:2])) < (2, 3)
+    sources = HARNESS / "java_tasks", HARNESS / "java_tasks" / ("before_2_3" if old else "since_2_3")
+    quick = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    return [str(provision.java()), *quick, "-cp", provision.java_client(version, *sources), "JavaTasks"]
+
+
+def java_release(version: str, *, long: bool = True) -> Library:
+    return Library("Java kafka-clients", version, lambda: java(version), long=long)
+
+
+def go(program: str) -> Callable[[], list[str]]:
+    return lambda: [str(provision.go_programs(HARNESS / "go") / f"tasks_{program}")]
+
+
+def node(program: str) -> Callable[[], list[str]]:
+    def command() -> list[str]:
+        runtime, directory = provision.node_program(HARNESS / "node")
+        return [str(runtime), str(directory / f"{program}_tasks.js")]
+
+    return command
+
+
+LIBRARIES = (
+    python_release("kafka-python", "kafka_python"),
+    python_release("kafka-python", "kafka_python", "2.3.3", acks=ANSWERED),
+    python_release("kafka-python", "kafka_python", "2.0.6", acks=ANSWERED),
+    python_release("confluent-kafka", "confluent"),
+    python_release("confluent-kafka", "confluent", "2.0.2"),
+    python_release("aiokafka", "aiokafka"),
+    python_release("aiokafka", "aiokafka", "0.8.1", "kafka-python==2.0.2"),
+    *map(java_release, ("2.1.1", "2.8.2", "3.9.1", "4.4.0")),
+    java_release(versions.JAVA, long=False),
+    Library("franz-go", versions.go("github.com/twmb/franz-go"), go("franz")),
+    Library("sarama", versions.go("github.com/IBM/sarama"), go("sarama")),
+    Library("kafka-go", versions.go("github.com/segmentio/kafka-go"), go("kafkago")),
+    Library("kafkajs", versions.node("kafkajs"), node("kafkajs"), codecs=("none", "gzip")),
+)

@@ -1,0 +1,1 @@
+"""Consumer groups as real clients live in them; the programs are in compat_tests/harness."""

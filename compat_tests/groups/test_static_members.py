@@ -1,0 +1,86 @@
+"""Static members: who comes back in time under the same name finds everything as it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.groups.clients import CONFLUENT, CONFLUENT_848, JAVA, JAVA_848, each, proofs
+from compat_tests.groups.crew import Feed, everything_arrives
+from compat_tests.servers import wait_until
+
+if TYPE_CHECKING:
+    from compat_tests.groups.clients import Client
+    from compat_tests.groups.conftest import MakeCrew
+    from compat_tests.groups.crew import Crew, Program
+
+PATIENT_MS = 20_000
+"""A session longer than any restart here; with KIP-848 the broker's own session applies."""
+
+
+class Pair:
+    """Two static members that share a topic, and a third process ready to take one's place."""
+
+    def __init__(self, crew: Crew) -> None:
+        self.crew = crew
+        self.stays = self._start("stays")
+        self.guest = self._start("guest")
+        self.before = crew.settle(self.stays, self.guest)
+        self.again = self._start("guest", hold=True)
+        wait_until(lambda: self.again.ready, "the replacement is ready")
+        self._shares_before = self._shares()
+
+    def _start(self, name: str, *, hold: bool = False) -> Program:
+        return self.crew.start(name, static=True, session_ms=PATIENT_MS, hold=hold)
+
+    def _shares(self) -> list[object]:
+        return self.crew.history.of(self.stays.names[0], "assigned", "revoked")
+
+    def replaced(self) -> None:
+        """The replacement takes the guest's share, and the other member notices nothing."""
+        self.again.go()
+        after = self.crew.settle(self.stays, self.again)
+        assert after[self.again.names[0]] == self.before[self.guest.names[0]]
+        assert self._shares() == self._shares_before, "no rebalance"
+
+
+@pytest.mark.feature("groups: static members")
+@pytest.mark.parametrize(
+    ("client", "end"),
+    [
+        pytest.param(client, end, id=f"{client}-{end}", marks=proofs(client))
+        for client, end in (
+            (CONFLUENT, "killed"),
+            (CONFLUENT, "left"),
+            (CONFLUENT_848, "left"),
+            (JAVA, "killed"),
+            (JAVA, "left"),
+            (JAVA_848, "left"),
+        )
+    ],
+)
+def test_a_static_member_restarts_without_a_rebalance(crew: MakeCrew, client: Client, end: str) -> None:
+    pair = Pair(crew(client))
+    feed = Feed(pair.crew.broker.bootstrap, pair.crew.topic)
+    feed.send(120)
+    pair.guest.kill() if end == "killed" else pair.guest.leave()
+    pair.replaced()
+    feed.send(120)
+    everything_arrives(pair.crew, feed)
+    pair.crew.assert_one_owner_at_a_time()
+
+
+@pytest.mark.feature("errors: fenced")
+@each(CONFLUENT, JAVA)
+def test_a_static_member_that_wakes_up_replaced_is_fenced(crew: MakeCrew, client: Client) -> None:
+    pair = Pair(crew(client))
+    pair.guest.freeze()
+    pair.replaced()
+    pair.guest.thaw()
+
+    def fenced() -> bool:
+        return any("fenced" in told.lower() for told in pair.crew.history.trouble())
+
+    wait_until(fenced, "the old member is told that it was fenced")
+    pair.crew.settle(pair.stays, pair.again)

@@ -1,0 +1,72 @@
+"""The columns of the report: the features a test of a client may prove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Features that share a table."""
+
+    name: str
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Something Kafka has that no test here proves yet; `api` is the key of a request it cannot do without."""
+
+    name: str
+    api: int
+
+
+AREAS = (
+    Area(
+        "Connecting and living with a broker",
+        ("connect and negotiate", "restart and reconnect", "1,000 partitions"),
+    ),
+    Area(
+        "Producing",
+        (
+            "produce: acks",
+            "produce: codecs",
+            "produce: headers",
+            "produce: timestamps",
+            "produce: idempotence",
+            "empty and null values",
+            "big messages",
+        ),
+    ),
+    Area("Consuming", ("consume assigned", "seek by offset", "seek by timestamp")),
+    Area(
+        "Groups",
+        (
+            "groups: join, leave, rebalance",
+            "groups: static members",
+            "groups: new protocol",
+            "commit and fetch offsets",
+        ),
+    ),
+    Area(
+        "Administration",
+        (
+            "admin: topics",
+            "admin: partitions",
+            "admin: configs",
+            "admin: delete records",
+            "admin: cluster",
+            "admin: groups",
+        ),
+    ),
+    Area("Errors", ("errors: unknown topic", "errors: too large", "errors: refused", "errors: fenced")),
+)
+FEATURES = tuple(feature for area in AREAS for feature in area.features)
+
+LATER = (
+    Later("transactions", 24),
+    Later("security: SASL", 17),
+    Later("security: ACLs", 29),
+    Later("share groups", 78),
+    Later("streams groups (KIP-1071)", 88),
+)

@@ -1,0 +1,175 @@
+"""OffsetCommit (versions 0 to 10) and OffsetDelete (version 0): writing down how far a group has read.
+
+Commits come from members, or from outside a group without members ("simple" commits, generation -1). Up to version 9
+topics are named, from 10 on they have ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pykafka_broker.coordinator.effects import Record
+from pykafka_broker.coordinator.offsets import tombstone
+from pykafka_broker.coordinator.records import OffsetCommitKey, OffsetCommitValue
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from pykafka_broker.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from pykafka_broker.protocol.types import ZERO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from pykafka_broker.coordinator.effects import Caller
+    from pykafka_broker.coordinator.group import Decision, Group
+    from pykafka_broker.coordinator.offsets import Offsets
+    from pykafka_broker.coordinator.settings import GroupSettings
+    from pykafka_broker.coordinator.topics import Topics
+
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+FIRST_VERSION_THAT_KNOWS_MISSING_GROUPS = 9
+UNSET = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A topic somebody commits for."""
+
+    name: str
+    topic_id: UUID
+    count: int | None
+    partitions: Sequence[OffsetCommitRequestPartition]
+    missing: ErrorCode
+    """What to say if there is no such topic."""
+
+    def problem(self, partition: int) -> ErrorCode:
+        if self.count is None:
+            return self.missing
+        if not 0 <= partition < self.count:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NONE
+
+
+class OffsetCommits:
+    """Answers OffsetCommit and OffsetDelete. Owns nothing."""
+
+    def __init__(self, settings: GroupSettings, topics: Topics, offsets: Offsets) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._offsets = offsets
+
+    def commit(
+        self,
+        group: Group | None,
+        request: OffsetCommitRequest,
+        caller: Caller,
+        now_ms: int,
+        decision: Decision,
+    ) -> bool:
+        """Whether the group let the caller commit; single offsets may be refused all the same."""
+        targets = [self._target(topic, caller.version) for topic in request.topics if topic.partitions]
+        refusal = _refusal(group, request, targets, caller.version)
+        expires = UNSET if request.retention_time_ms == UNSET else now_ms + request.retention_time_ms
+        group_id, limit = request.group_id, self._settings.offset_metadata_max_bytes
+        response = OffsetCommitResponse()
+        for target in targets:
+            name, topic_id, results = target.name, target.topic_id, []
+            for partition in target.partitions:
+                index, metadata = partition.partition_index, partition.committed_metadata or ""
+                error = target.problem(index) or refusal
+                if not error and len(metadata) > limit:
+                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                if not error:
+                    key = OffsetCommitKey(group=group_id, topic=name, partition=index)
+                    timestamp = partition.commit_timestamp
+                    value = OffsetCommitValue(
+                        offset=partition.committed_offset,
+                        leader_epoch=partition.committed_leader_epoch,
+                        metadata=metadata,
+                        commit_timestamp=now_ms if timestamp == UNSET else timestamp,
+                        expire_timestamp=expires,
+                        topic_id=topic_id,
+                    )
+                    decision.records.append(Record(key, value))
+                results.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
+            response.topics.append(
+                OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=results)
+            )
+        decision.reply(caller.token, response)
+        return not refusal
+
+    def _target(self, topic: OffsetCommitRequestTopic, version: int) -> _Target:
+        if version < FIRST_VERSION_WITH_TOPIC_IDS:
+            name, missing = topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            topic_id = self._topics.topic_id(name) or ZERO_UUID
+        else:
+            name, missing = self._topics.name(topic.topic_id) or "", ErrorCode.UNKNOWN_TOPIC_ID
+            topic_id = topic.topic_id
+        return _Target(name, topic_id, self._topics.partition_count(name), topic.partitions, missing)
+
+    def delete(
+        self, group: Group | None, request: OffsetDeleteRequest, caller: Caller, decision: Decision
+    ) -> None:
+        try:
+            if not request.group_id:
+                raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+            if group is None:
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+            group.check_offset_delete()
+        except KafkaError as refused:
+            decision.reply(caller.token, OffsetDeleteResponse(error_code=refused.code))
+            return
+        response = OffsetDeleteResponse()
+        committed = self._offsets.of_group(request.group_id)
+        for topic in request.topics:
+            count = self._topics.partition_count(topic.name)
+            in_use = group.subscribes_to(topic.name)
+            results = []
+            for partition in topic.partitions:
+                index, error = partition.partition_index, ErrorCode.NONE
+                if count is None or not 0 <= index < count:
+                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif in_use:
+                    error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+                elif index in committed.get(topic.name, ()) or self._offsets.is_pending(
+                    request.group_id, topic.name, index
+                ):
+                    decision.records.append(tombstone(request.group_id, topic.name, index))
+                results.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error))
+            response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
+        decision.reply(caller.token, response)
+
+
+def _refusal(
+    group: Group | None, request: OffsetCommitRequest, targets: Sequence[_Target], version: int
+) -> ErrorCode:
+    """What forbids the whole commit."""
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        if generation < 0:
+            return ErrorCode.NONE
+        known = version >= FIRST_VERSION_THAT_KNOWS_MISSING_GROUPS
+        return ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION
+    try:
+        check = group.check_commit(
+            request.member_id, request.group_instance_id, generation, version, transactional=False
+        )
+        if check is not None:
+            for target in targets:
+                for partition in target.partitions:
+                    check(target.topic_id, partition.partition_index)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE

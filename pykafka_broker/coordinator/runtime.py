@@ -1,0 +1,195 @@
+"""Runs one shard: its state comes from a partition, its decisions go there, its replies wait until they are committed.
+
+The shard is pure and single-threaded; this is the thin loop around it. Whoever waits for a reply waits on a future kept
+here under the request's token. A client that went away leaves its token behind, and its reply is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pykafka_broker.coordinator.effects import Caller
+from pykafka_broker.coordinator.failures import failed_replies
+from pykafka_broker.coordinator.offsets import NO_PRODUCER
+from pykafka_broker.coordinator.records import decode_record, encode_record
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, MalformedError
+from pykafka_broker.protocol.records.batch import build_plain_batch, iter_headers
+from pykafka_broker.protocol.records.control import read_marker
+from pykafka_broker.protocol.records.record import iter_records
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+
+    from pykafka_broker.clock import Clock
+    from pykafka_broker.coordinator.effects import Effects, Reply
+    from pykafka_broker.coordinator.shard import GroupShard
+    from pykafka_broker.protocol.types import Buffer
+
+log = logging.getLogger(__name__)
+
+_LOAD_WITHOUT_PAUSE: Final = 1_000
+"""Records replayed in one go, some ten milliseconds' worth."""
+
+
+class ShardLog(Protocol):
+    """The one partition of an internal topic that a shard lives in."""
+
+    def append(self, batch: bytearray) -> int:
+        """Write it; gives the offset behind it. KafkaError if that cannot be."""
+
+    def when_committed(self, offset: int, call: Callable[[], None]) -> None:
+        """Calls back when everything below `offset` is committed, at once if it is."""
+
+    def committed(self) -> AsyncIterator[Buffer]:
+        """Everything committed, from the start, in runs of whole batches."""
+
+
+class ShardRuntime:
+    """Owner of one shard, its timer and those who wait for its replies. Lives on the event loop."""
+
+    def __init__(self, shard: GroupShard, log: ShardLog, clock: Clock) -> None:
+        self._shard = shard
+        self._log = log
+        self._clock = clock
+        self._tokens = count()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed_for: int | None = None
+        self._end = 0
+        self._uncommitted: dict[int, Sequence[Reply]] = {}
+        self._effects = count()
+        self._serving = False
+        self._loading = asyncio.get_running_loop().create_task(self._load())
+
+    @property
+    def shard(self) -> GroupShard:
+        """For questions that change nothing. COORDINATOR_LOAD_IN_PROGRESS while it does not know yet."""
+        if not self._serving:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return self._shard
+
+    async def _load(self) -> None:
+        started = self._clock.monotonic()
+        records = 0
+        try:
+            async for batches in self._log.committed():
+                records += await self._replay_batches(memoryview(batches))
+        except (KafkaError, MalformedError, OSError):
+            log.exception("a coordinator cannot be loaded")
+            return
+        self._serving = True
+        self.apply(self._shard.loaded(self._clock.wall_ms()))
+        if records:
+            log.info("loaded %d records in %.3f s", records, self._clock.monotonic() - started)
+
+    async def _replay_batches(self, view: memoryview) -> int:
+        records = 0
+        replay = self._shard.replay
+        pause = _LOAD_WITHOUT_PAUSE
+        for position, header in iter_headers(view):
+            batch = view[position : position + header.size]
+            if header.is_control:
+                marker = read_marker(batch)
+                if marker is not None:
+                    self._shard.end_transaction(header.producer_id, committed=marker.commit)
+                continue
+            if records > pause:
+                pause = records + _LOAD_WITHOUT_PAUSE
+                await asyncio.sleep(0)  # whoever is served already goes on being served
+            producer_id = header.producer_id if header.is_transactional else NO_PRODUCER
+            for found in iter_records(batch):
+                records += 1
+                record = decode_record(found.key, found.value) if found.key is not None else None
+                if record is not None:
+                    replay(record, producer_id)
+        return records
+
+    def handle(
+        self, request: object, version: int, client_id: str, host: str
+    ) -> Any | Coroutine[Any, Any, Any]:
+        """The response, or a coroutine that ends in it when the shard has made up its mind."""
+        shard = self.shard
+        token = next(self._tokens)
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[token] = reply
+        self.apply(shard.handle(request, Caller(token, version, client_id, host), self._clock.wall_ms()))
+        return reply.result() if reply.done() else self._later(token, reply)
+
+    def topics_changed(self, deleted: Iterable[str]) -> None:
+        """What is being loaded learns of it by `loaded`."""
+        if self._serving:
+            self.apply(self._shard.topic_deleted(deleted))
+            self._shard.topics_changed()
+            self._arm()
+
+    async def _later(self, token: int, reply: asyncio.Future[Any]) -> Any:
+        try:
+            return await reply
+        finally:
+            self._waiting.pop(token, None)
+
+    def apply(self, effects: Effects) -> None:
+        """Append, replay, and reply once it is committed."""
+        if effects.records:
+            try:
+                self._end = self._log.append(
+                    build_plain_batch(map(encode_record, effects.records), self._clock.wall_ms())
+                )
+            except KafkaError as error:
+                log.warning("a coordinator's records were refused: %s", error.text)
+                now = self._clock.wall_ms()
+                self.apply(self._shard.failed(effects.records, effects.replies, error.code, now))
+                return
+            for record in effects.records:
+                self._shard.replay(record)
+        if effects.replies:
+            # Also without records of its own a reply may tell of state that is not committed yet.
+            number = next(self._effects)
+            self._uncommitted[number] = effects.replies
+            self._log.when_committed(self._end, lambda: self._give(self._uncommitted.pop(number, ())))
+        self._arm()
+
+    def _give(self, replies: Sequence[Reply]) -> None:
+        for reply in replies:
+            waiting = self._waiting.pop(reply.token, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(reply.response)
+
+    def _arm(self) -> None:
+        """One timer, for whatever is due first."""
+        deadline = self._shard.next_deadline()
+        if deadline == self._armed_for:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_for = deadline
+        self._timer = None
+        if deadline is not None:
+            delay = max(deadline - self._clock.wall_ms(), 0) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = self._armed_for = None
+        self.apply(self._shard.tick(self._clock.wall_ms()))
+
+    def stop(self) -> asyncio.Task[None]:
+        """Answers nothing more; whoever still waits is sent to the next coordinator. Gives a task to be awaited."""
+        self._loading.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._serving:
+            self._serving = False
+            self._give(self._shard.unload().replies)
+        for (
+            replies
+        ) in self._uncommitted.values():  # whether they will be committed, only the next leader can say
+            self._give(failed_replies(replies, ErrorCode.NOT_COORDINATOR))
+        self._uncommitted.clear()
+        for waiting in self._waiting.values():
+            waiting.cancel()
+        self._waiting.clear()
+        return self._loading

@@ -1,0 +1,24 @@
+"""What a member of a group sends to its group, each in one version range:
+
+JoinGroup 0-9, SyncGroup 0-5, Heartbeat 0-4, LeaveGroup 0-5, OffsetDelete 0, ConsumerGroupHeartbeat 0-1.
+
+They all go the same way: to the coordinator of the group they name, which answers now or later. A broker that is not
+that coordinator says so in the response's own error code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from pykafka_broker.handlers.services import Call, Services
+
+
+class GroupRequest(Protocol):
+    group_id: str
+
+
+def handle(services: Services, call: Call, request: GroupRequest) -> Any | Coroutine[Any, Any, Any]:
+    return services.groups.handle(request.group_id, request, call.version, call.client_id, call.client.host)

@@ -1,0 +1,59 @@
+"""IncrementalAlterConfigs 0-1: set, delete, append to and subtract from lists. Topics can be altered, this broker, and
+(under the empty name) all brokers at once; of a broker's properties only those that may change while it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.cluster.topics import validate_name
+from pykafka_broker.config import alter, alter_broker
+from pykafka_broker.handlers.config_resources import BROKER, TOPIC, broker_named
+from pykafka_broker.handlers.services import Call, Services, error_code, error_text
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+async def handle(
+    services: Services,
+    call: Call,
+    request: IncrementalAlterConfigsRequest,
+) -> IncrementalAlterConfigsResponse:
+    responses = []
+    for resource in request.resources:
+        response = AlterConfigsResourceResponse(
+            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
+        )
+        try:
+            await _alter(services, resource, validate_only=request.validate_only)
+        except Exception as error:  # noqa: BLE001 -- one resource's failure is its own
+            response.error_code, response.error_message = error_code(error), error_text(error)
+        responses.append(response)
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+async def _alter(services: Services, resource: AlterConfigsResource, *, validate_only: bool) -> None:
+    ops = [(config.name, config.config_operation, config.value) for config in resource.configs]
+    name = resource.resource_name
+    outcome: Mapping[Any, object]
+    if resource.resource_type == TOPIC:
+        validate_name(name)
+        outcome = await services.metadata.alter_topic_configs(
+            {name: lambda current: alter(current, ops)}, validate_only
+        )
+    elif resource.resource_type == BROKER:
+        outcome = await services.metadata.alter_broker_configs(
+            {broker_named(services, name): lambda current: alter_broker(current, ops)}, validate_only
+        )
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
+    for result in outcome.values():
+        if isinstance(result, KafkaError):
+            raise result

@@ -1,0 +1,192 @@
+"""One client's connection.
+
+Requests are answered in order, one at a time, as Kafka does: while one waits (a long poll, a slow disk, a client that
+does not read) nothing more is read from that client, so what is buffered is bounded. Responses that are ready at once
+leave together, one write for each receive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from pykafka_broker.network.framing import FrameError, Framer
+
+if TYPE_CHECKING:
+    from pykafka_broker.protocol.types import Buffer
+
+log = logging.getLogger(__name__)
+
+WRITE_HIGH_WATER = 1 << 20
+SEND_AT_ONCE = 64 * 1024
+"""Small responses leave together, up to this many bytes; the transport then says whether the client takes them."""
+
+
+class ProtocolViolation(Exception):
+    """The client sent what cannot be answered; the connection is closed, as Kafka does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who is on the other end, as handlers see it."""
+
+    host: str
+    port: int
+    listener: str
+
+
+Dispatch = Callable[[Client, memoryview], "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None"]
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Owner: its listener. The scratch buffer is shared by all connections of the loop: it holds bytes only between
+    a receive and the return of `buffer_updated`."""
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        scratch: memoryview,
+        max_frame: int,
+        listener: str,
+        on_made: Callable[[Connection], bool],
+        on_lost: Callable[[Connection], None],
+    ) -> None:
+        self._dispatch = dispatch
+        self._framer = Framer(scratch, max_frame)
+        self._listener = listener
+        self._on_made = on_made
+        self._on_lost = on_lost
+        self._out: list[Buffer] = []
+        self._out_bytes = 0
+        self._held = False
+        self._waiting: asyncio.Task[None] | None = None
+        self._write_paused = False
+        self._reading_paused = False
+        self._loop = asyncio.get_running_loop()
+        self.last_active = self._loop.time()
+        self.host = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername") or ("", 0)
+        self.host = peer[0]
+        self._client = Client(peer[0], peer[1], self._listener)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+        if not self._on_made(self):
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 -- a reset is an ordinary end
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._on_lost(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 -- the framer knows better
+        return self._framer.receive_into()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active = self._loop.time()
+        self._framer.received(nbytes)
+        if self._busy:  # one receive ahead is kept, no more
+            self._framer.keep()
+            self._reading_paused = True
+            self._transport.pause_reading()
+        else:
+            self._serve()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        if self._waiting is None:
+            self._serve()
+            self._read_on()
+
+    def hold(self) -> None:
+        """Answer nothing until `release`."""
+        self._held = True
+
+    def release(self) -> None:
+        self._held = False
+        self.last_active = self._loop.time()
+        self._serve()
+        self._read_on()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    async def drained(self) -> None:
+        """Ends when the request under way, if any, has been abandoned."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+            await asyncio.gather(self._waiting, return_exceptions=True)
+
+    @property
+    def _busy(self) -> bool:
+        return self._waiting is not None or self._write_paused or self._held
+
+    def _serve(self) -> None:
+        """Answer every whole frame that can be answered now."""
+        try:
+            while not self._busy and not self._transport.is_closing():
+                frame = self._framer.next_frame()
+                if frame is None:
+                    break
+                reply = self._dispatch(self._client, frame)
+                if reply is None:
+                    continue
+                if isinstance(reply, list):
+                    self._out += reply
+                    self._out_bytes += sum(map(len, reply))
+                    if self._out_bytes > SEND_AT_ONCE:
+                        self._send()
+                else:
+                    self._send()
+                    self._waiting = self._loop.create_task(self._finish(reply))
+        except (FrameError, ProtocolViolation) as error:
+            log.warning("closing the connection from %s: %s", self.host, error)
+            self._send()
+            self._transport.close()
+            return
+        self._send()
+        self._framer.keep()
+
+    async def _finish(self, reply: Coroutine[Any, Any, list[Buffer] | None]) -> None:
+        try:
+            buffers = await reply
+        except ProtocolViolation as error:
+            log.warning("closing the connection from %s: %s", self.host, error)
+            self._transport.close()
+            return
+        finally:
+            self._waiting = None
+        if self._transport.is_closing():
+            return
+        if buffers is not None:
+            self._out += buffers
+        self.last_active = self._loop.time()
+        self._send()
+        if not self._busy:
+            self._serve()
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if self._reading_paused and not self._busy and not self._transport.is_closing():
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    def _send(self) -> None:
+        if self._out:
+            out, self._out = self._out, []
+            self._out_bytes = 0
+            self._transport.writelines(out)

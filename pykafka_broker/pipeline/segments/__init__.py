@@ -1,0 +1,1 @@
+"""`format("kafka-segments")`: log segments read straight from disk, without a broker."""

@@ -1,0 +1,1 @@
+"""The partitions this broker holds, their roles, and who waits for them."""

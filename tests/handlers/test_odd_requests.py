@@ -1,0 +1,91 @@
+"""Requests that can be read but ask for what cannot be: answered, never stumbled over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from pykafka_broker.broker import Broker
+from pykafka_broker.handlers.dispatch import Dispatcher
+from pykafka_broker.handlers.services import Route
+from pykafka_broker.network.connection import Client as Peer
+from pykafka_broker.network.connection import ProtocolViolation
+from pykafka_broker.protocol.api import APIS, ApiKey, RequestHeader, frame_request
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from pykafka_broker.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from tests.client import Client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Client]:
+    async with Broker({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}) as broker:
+        connected = await Client.connect(broker.bootstrap_servers)
+        topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+        await connected.call(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[topic]))
+        yield connected
+        await connected.close()
+
+
+@pytest.mark.parametrize("version", [10, 11])
+@pytest.mark.parametrize(
+    "odd", [MetadataRequestTopic(name=None), MetadataRequestTopic(name="t", topic_id=UUID(int=5))]
+)
+async def test_metadata_looks_ids_up_from_version_12_only(
+    client: Client, version: int, odd: MetadataRequestTopic
+) -> None:
+    request = MetadataRequest(topics=[odd, MetadataRequestTopic(name="t")])
+    response = await client.call(ApiKey.METADATA, version, request)
+    assert [topic.error_code for topic in response.topics] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+@pytest.mark.parametrize(
+    ("epoch", "found"), [(-1, (-1, -1)), (-2, (-2, 0)), (-(2**31), (-(2**31), 0)), (2**31 - 1, (-1, -1))]
+)
+async def test_an_impossible_epoch_is_answered_as_by_kafka(
+    client: Client, epoch: int, found: tuple[int, int]
+) -> None:
+    asked = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
+    request = OffsetForLeaderEpochRequest(
+        replica_id=-2, topics=[OffsetForLeaderTopic(topic="t", partitions=[asked])]
+    )
+    response = await client.call(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, request)
+    [answer] = response.topics[0].partitions
+    assert (answer.error_code, answer.leader_epoch, answer.end_offset) == (ErrorCode.NONE, *found)
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_response_that_cannot_be_written_ends_the_connection(later: bool) -> None:
+    unwritable = MetadataResponse(topics=[MetadataResponseTopic(name=None)])
+
+    async def eventually() -> MetadataResponse:
+        return unwritable
+
+    class OneRoute:
+        served = (Route(APIS[ApiKey.METADATA], lambda *_: eventually() if later else unwritable, 0, 9, 0),)
+
+    services: Any = OneRoute()
+    frame = b"".join(frame_request(RequestHeader(ApiKey.METADATA, 9, 1, None), MetadataRequest()))
+
+    async def ask() -> None:
+        reply: Any = Dispatcher(services)(Peer("127.0.0.1", 1, "PLAINTEXT"), memoryview(bytearray(frame[4:])))
+        await reply
+
+    with pytest.raises(ProtocolViolation, match="MetadataResponse cannot be written"):
+        await ask()

@@ -18,6 +18,7 @@ from compat_tests.cluster.told import leaders_told_by
 from compat_tests.servers import ApacheKafka, OurBroker, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from compat_tests.cluster.places import Land, Place
@@ -196,9 +197,10 @@ class Cluster:
         leaders = {partition: self.leader(topic, partition) for partition in partitions}
         return all(leaders_told_by(server, topic) == leaders for server in self.brokers.values())
 
-    def create_topic(self, name: str, partitions: int = 3) -> None:
-        """Each broker leads every third partition; return when all replicas are in sync."""
-        turns = [[NUMBERS[(p + i) % 3] for i in range(3)] for p in range(partitions)]
+    def create_topic(self, name: str, partitions: int = 3, leaders: Sequence[int] = NUMBERS) -> None:
+        """These brokers lead in turn, and all have a copy; return when all replicas are in sync."""
+        firsts = [NUMBERS.index(leaders[p % len(leaders)]) for p in range(partitions)]
+        turns = [[*NUMBERS[first:], *NUMBERS[:first]] for first in firsts]
         config = {"segment.bytes": str(1 << 18)}
         new = NewTopic(name, num_partitions=partitions, replica_assignment=turns, config=config)
         admin = self.admin()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from compat_tests.cluster.brokers import NUMBERS
 from compat_tests.cluster.clients import Member, Reader, Writer, ends, positions, whole_log
 from compat_tests.cluster.history import History, group_violations, violations
 from compat_tests.servers import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from compat_tests.cluster.brokers import Cluster
@@ -33,7 +35,13 @@ class Ordeal:
     """
 
     def __init__(
-        self, cluster: Cluster, topic: str = "ordeal", *, idempotent: bool = True, defaults: bool = False
+        self,
+        cluster: Cluster,
+        topic: str = "ordeal",
+        *,
+        idempotent: bool = True,
+        defaults: bool = False,
+        leaders: Sequence[int] = NUMBERS,
     ) -> None:
         self.cluster, self.topic = cluster, topic
         self.history = History(exactly_once=idempotent)
@@ -41,7 +49,7 @@ class Ordeal:
         address = {"bootstrap.servers": cluster.bootstrap}
         produced_with = address | ({} if defaults else IDEMPOTENT)
         consumed_with = address | ({} if defaults else IMPATIENT)
-        cluster.create_topic(topic, PARTITIONS)
+        cluster.create_topic(topic, PARTITIONS, leaders)
         self.writer = Writer(self.history, topic, PARTITIONS, RATE, produced_with)
         self.reader = Reader(self.history, f"{topic} reader", topic, PARTITIONS, consumed_with)
         self.group = [

@@ -43,9 +43,9 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/.run: pyproject.toml | $(BIN)/python
-	@$(BIN)/python -m pip install --quiet --editable .
+	@$(BIN)/python -m pip install --quiet --use-pep517 --editable .
 	@touch $@
 
 .venv/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[lint,test]'
+	$(BIN)/python -m pip install --quiet --use-pep517 --editable '.[lint,test]'
 	@touch $@ .venv/.run

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.cluster.controller import events
-from pykafka_broker.handlers.controller_access import by_topic, controller
+from pykafka_broker.handlers.controller_access import by_topic, judge
 from pykafka_broker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -29,7 +29,7 @@ async def handle(
     }
     may_resize = request.allow_replication_factor_change
     event = events.AlterReassignments(wishes, keep_size=not may_resize)
-    outcome = await controller(services).submit(event)
+    outcome = await judge(services).submit(event)
     response = AlterPartitionReassignmentsResponse(
         error_message=None, allow_replication_factor_change=may_resize
     )

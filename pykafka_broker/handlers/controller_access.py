@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from pykafka_broker.cluster.controller.alone import LoneController
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -14,8 +16,15 @@ T = TypeVar("T")
 
 
 def controller(services: Services) -> Controller:
-    """This broker's candidate. Its routes are served in a cluster only."""
+    """This broker's candidate, for requests that are served in a cluster only."""
     return services.in_cluster.controller
+
+
+def judge(services: Services) -> Controller | LoneController:
+    """Who decides on elections and reassignments: this broker's candidate, or itself where it is alone."""
+    if services.cluster is None:
+        return LoneController(services.broker_id, services.metadata)
+    return services.cluster.controller
 
 
 def by_topic(results: Mapping[tuple[str, int], T]) -> dict[str, dict[int, T]]:

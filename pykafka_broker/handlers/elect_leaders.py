@@ -7,7 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING, TypeAlias
 
 from pykafka_broker.cluster.controller import events
-from pykafka_broker.handlers.controller_access import by_topic, controller
+from pykafka_broker.handlers.controller_access import by_topic, judge
 from pykafka_broker.handlers.services import error_code
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.elect_leaders import (
@@ -50,7 +50,7 @@ async def _elect(
     services: Services, request: ElectLeadersRequest, asked: Sequence[TopicPartition] | None
 ) -> dict[TopicPartition, int | KafkaError]:
     event = events.ElectLeaders(events.ElectionType(request.election_type), asked)
-    outcome: dict[TopicPartition, int | KafkaError] = await controller(services).submit(event)
+    outcome: dict[TopicPartition, int | KafkaError] = await judge(services).submit(event)
     return outcome
 
 

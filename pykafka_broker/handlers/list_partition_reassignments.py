@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.cluster.controller import events
-from pykafka_broker.handlers.controller_access import by_topic, controller
+from pykafka_broker.handlers.controller_access import by_topic, judge
 from pykafka_broker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -24,7 +24,7 @@ async def handle(
     asked = None
     if request.topics is not None:
         asked = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
-    found = await controller(services).submit(events.ListReassignments(asked))
+    found = await judge(services).submit(events.ListReassignments(asked))
     response = ListPartitionReassignmentsResponse(error_message=None)
     for name, partitions in by_topic(found).items():
         moves = [_move(index, partition) for index, partition in partitions.items()]

@@ -13,7 +13,7 @@ from pykafka_broker.cluster.producer_ids import ProducerIds
 from pykafka_broker.cluster.store import Create
 from pykafka_broker.cluster.view import ClusterView
 from pykafka_broker.cluster.znodes import TopicAssignment
-from pykafka_broker.handlers import CLUSTER_ROUTES
+from pykafka_broker.handlers import CLUSTER_ROUTES, ROUTES
 from pykafka_broker.handlers.dispatch import Dispatcher
 from pykafka_broker.network.connection import Client as Peer
 from pykafka_broker.protocol.api import APIS, RequestHeader, frame_request, read_response_header
@@ -82,10 +82,12 @@ class Cluster:
         self.controller = Controller(
             self.sessions[1], ManualClock(), settings, lambda _: Obedient(), self.metadata.learn
         )
+        office = SimpleNamespace(controller=self.controller)
         self.dispatch = Dispatcher(
             SimpleNamespace(
-                served=CLUSTER_ROUTES,
-                in_cluster=SimpleNamespace(controller=self.controller),
+                served=ROUTES + CLUSTER_ROUTES,
+                cluster=office,
+                in_cluster=office,
                 metadata=self.metadata,
                 producer_ids=ProducerIds(self.sessions[1], 1),
             )

@@ -172,7 +172,9 @@ def main() -> int:
     options = parser.parse_args()
     directory = options.directory / "apache" if options.apache else options.directory
     ports = range(options.port, options.port + options.brokers)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # SIGINT too: who was started in the background by a script has inherited that it is ignored.
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)
     try:
         playground = Playground(directory.resolve(), options.zookeeper_port, ports, apache=options.apache)
         with playground.running():

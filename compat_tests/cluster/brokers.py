@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
+from kazoo.retry import KazooRetry
 
 from compat_tests.cluster.sessions import end_session
 from compat_tests.cluster.told import leaders_told_by
@@ -54,6 +55,8 @@ class Cluster:
         self.brokers = {n: self._make(n, place) for n, place in self.places.items()}
         self._stopped: set[int] = set()
         self._tree = KazooClient(zookeeper.connect, timeout=30)
+        # A test may stop ZooKeeper: what is read meanwhile is asked for again, in a new session if need be.
+        self._asked = KazooRetry(max_tries=-1, delay=0.05, max_delay=1, deadline=90)
 
     def _make(self, number: int, place: Place) -> Server:
         properties = PROPERTIES | {
@@ -146,7 +149,7 @@ class Cluster:
 
     def epoch(self, number: int) -> int:
         """The transaction that registered the broker: another after each registration."""
-        found = self._tree.exists(f"{self.chroot}/brokers/ids/{number}")
+        found = self._asked(self._tree.exists, f"{self.chroot}/brokers/ids/{number}")
         return found.czxid if found else -1
 
     def state(self, topic: str, partition: int) -> dict:
@@ -172,13 +175,13 @@ class Cluster:
 
     def _children(self, path: str) -> list[str]:
         try:
-            return self._tree.get_children(self.chroot + path)
+            return self._asked(self._tree.get_children, self.chroot + path)
         except NoNodeError:
             return []
 
     def _json(self, path: str) -> dict | None:
         try:
-            return json.loads(self._tree.get(self.chroot + path)[0])
+            return json.loads(self._asked(self._tree.get, self.chroot + path)[0])
         except NoNodeError:
             return None
 

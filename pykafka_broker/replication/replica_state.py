@@ -131,6 +131,7 @@ class LeaderState:
         "_epoch_start",
         "_followers",
         "_is_alive",
+        "_is_settled_elsewhere",
         "_lag_ms",
         "_maximal",
         "_pending",
@@ -162,6 +163,7 @@ class LeaderState:
         self.leadership = leadership
         self.partition_epoch = leadership.partition_epoch
         self._pending: Proposal | None = None
+        self._is_settled_elsewhere = False
         self._commit(leadership.isr)
         self._followers = {
             replica: Follower(replica, now_ms if replica in self._committed else _LONG_AGO)
@@ -281,7 +283,8 @@ class LeaderState:
                 self._pending = None
                 self._commit(self._committed)
                 return Decision(self._advance(now_ms))
-            return NOTHING if answer in _OUT_OF_DATE else Decision(False, proposal)
+            self._is_settled_elsewhere = answer in _OUT_OF_DATE
+            return NOTHING if self._is_settled_elsewhere else Decision(False, proposal)
         if (
             answer.leader_epoch != self.leadership.leader_epoch
             or answer.partition_epoch < self.partition_epoch
@@ -295,15 +298,19 @@ class LeaderState:
     def changed(self, leadership: Leadership, end: int, now_ms: float) -> bool:
         """The controller spoke again to the same leader; whether that committed anything.
 
-        Word from before what is known is not listened to."""
+        Word from before what is known is not listened to. What is known already, as a new controller repeats it, says
+        nothing of a proposal under way: it may be carried out the next moment, and whoever it lets in counts."""
         if leadership.partition_epoch < self.partition_epoch:
             return False
         new_epoch = leadership.leader_epoch > self.leadership.leader_epoch
+        repeated = leadership.partition_epoch == self.partition_epoch and not new_epoch
         self.leadership = leadership
         self.partition_epoch = leadership.partition_epoch
-        self._pending = None
         self._end = end
-        self._commit(leadership.isr)
+        if not repeated or self._is_settled_elsewhere:
+            self._pending = None
+        if self._pending is None:
+            self._commit(leadership.isr)
         known = self._followers
         self._followers = {
             replica: known.get(replica) or Follower(replica, _LONG_AGO)
@@ -355,6 +362,7 @@ class LeaderState:
     def _propose(
         self, isr: tuple[int, ...], *, joining: int | None = None, leaving: frozenset[int] = frozenset()
     ) -> Proposal:
+        self._is_settled_elsewhere = False
         self._pending = Proposal(
             isr, self.leadership.leader_epoch, self.partition_epoch, joining=joining, leaving=leaving
         )

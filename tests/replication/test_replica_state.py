@@ -214,6 +214,27 @@ def test_who_is_out_of_date_waits_for_the_controller_to_speak(code: ErrorCode) -
     assert (state.pending, state.isr, state.maximal_isr) == (None, (1, 3), (1, 3))
 
 
+def test_what_is_known_already_says_nothing_of_a_proposal_under_way() -> None:
+    """A new controller repeats what it found, and carries out the next moment what it was asked before."""
+    state = leading(isr=(1,))
+    proposal = state.fetched(TWO, 10, 0).proposal
+    assert not state.changed(state.leadership, 10, 0)
+    assert (state.pending, state.maximal_isr) == (proposal, (1, 2))
+    state.appended(20, 2 * LAG_MS)
+    assert state.high_watermark == 10
+    accept(state, proposal)
+    assert (state.isr, state.partition_epoch) == ((1, 2), 8)
+
+
+def test_what_is_known_already_ends_a_proposal_that_came_to_nothing() -> None:
+    state = leading(isr=(1,))
+    proposal = state.fetched(TWO, 10, 0).proposal
+    assert proposal is not None
+    state.answered(proposal, ErrorCode.UNKNOWN_TOPIC_ID, 0)
+    state.changed(state.leadership, 10, 0)
+    assert (state.pending, state.maximal_isr) == (None, (1,))
+
+
 def test_any_other_refusal_is_asked_again() -> None:
     state = leading(isr=(1,))
     proposal = state.fetched(TWO, 10, 0).proposal

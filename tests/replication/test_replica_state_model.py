@@ -108,6 +108,11 @@ class Replication(RuleBasedStateMachine):
     def broker_returns(self, follower: int) -> None:
         self.alive.add(follower)
 
+    @rule()
+    def controller_repeats_itself(self) -> None:
+        """A new controller tells every leader what it found in the tree, which may be nothing new."""
+        self.spoken.append(self.leadership)
+
     @precondition(lambda self: self.spoken)
     @rule()
     def controller_is_heard(self) -> None:

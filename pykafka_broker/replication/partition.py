@@ -265,12 +265,16 @@ class Partition:
         """A follower has everything below `offset`, which lies in the log."""
         state = self._state
         assert state is not None, "check_follower comes first"
+        follower = state.follower(replica_id)
+        let_go = follower is not None and follower.start_offset < log_start
         state.min_isr = self.log.config.min_insync_replicas
         now = self._replication.clock.monotonic() * 1000
         decision = state.fetched(
             replica_id, offset, now, start_offset=log_start, broker_epoch=broker_epoch, pulse=pulse
         )
         self._carry_out(state, decision)
+        if let_go:
+            self.wake()  # whoever deletes records waits for that
 
     def is_withheld(self, replica_id: int) -> bool:
         """Whether a follower gets nothing for now: it is being brought into sync, and more slowly than it could be."""
@@ -429,8 +433,9 @@ class Partition:
     # Those who wait
 
     def subscribe(self, wake: Wake, appended: Wake | None = None) -> None:
-        """Call `wake` whenever more is committed, the start moves, and at the partition's end or change of role, until
-        unsubscribed; and `appended`, if there is one, at every append on a leader with followers."""
+        """Call `wake` whenever more is committed, a start moves, here or on a follower, and at the partition's end or
+        change of role, until unsubscribed; and `appended`, if there is one, at each append on a leader with followers.
+        """
         self._waiters.add(wake)
         if appended is not None:
             self._appended.add(appended)
@@ -447,8 +452,15 @@ class Partition:
             for wake in tuple(self._appended):
                 wake()
 
+    @property
+    def low_watermark(self) -> int:
+        """Below this no living replica has records, as far as a leader knows."""
+        start = self.log.log_start_offset
+        return start if self._state is None else self._state.low_watermark(start)
+
     def delete_records(self, before: int) -> int:
-        """Moves the log's start; -1 means everything committed. Gives the new start."""
+        """Moves the log's start; -1 means everything committed. Gives the offset that was meant; followers get there
+        when they fetch."""
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         offset = self.high_watermark if before == -1 else before
@@ -456,4 +468,4 @@ class Partition:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         self.log.advance_start(offset)
         self.wake()
-        return self.log.log_start_offset
+        return offset

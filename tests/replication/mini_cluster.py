@@ -20,6 +20,11 @@ from pykafka_broker.log.partition_log import PartitionLog
 from pykafka_broker.network.listener import Limits, Listeners
 from pykafka_broker.network.peer import Peer, PeerSettings
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.replication.fetchers import Fetchers
@@ -142,6 +147,13 @@ class Node:
         request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[data])
         answer = await self.client.call(request, newest=12)
         return answer.responses[0].partition_responses[0]
+
+    async def delete_records(self, before: int, timeout_ms: int = 5000) -> Any:
+        wanted = DeleteRecordsTopic(
+            name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=before)]
+        )
+        request = DeleteRecordsRequest(topics=[wanted], timeout_ms=timeout_ms)
+        return (await self.client.call(request)).topics[0].partitions[0]
 
     async def consume(self, offset: int = 0, rack: str = "", version: int = 17, epoch: int = -1) -> Any:
         wanted = FetchPartition(

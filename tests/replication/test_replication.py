@@ -231,6 +231,45 @@ async def test_a_follower_begins_anew_where_the_leader_has_let_go_of_what_it_lac
         )
 
 
+async def test_records_are_deleted_when_every_replica_has_let_go_of_them(tmp_path: Path) -> None:
+    async with mini_cluster(tmp_path) as cluster:
+        await cluster.leader.produce(batch(4))
+        await cluster.leader.produce(batch(4))
+        for before, told in ((4, 4), (2, 4), (-1, 8)):
+            answer = await cluster.leader.delete_records(before)
+            assert (answer.error_code, answer.low_watermark) == (ErrorCode.NONE, told)
+            assert {n.partition.log.log_start_offset for n in cluster.nodes.values()} == {told}
+
+
+async def test_a_dead_replica_is_not_waited_for_when_records_are_deleted(tmp_path: Path) -> None:
+    async with mini_cluster(tmp_path) as cluster:
+        await cluster.leader.produce(batch(4))
+        cluster.cut_off(cluster.nodes[3])
+        answer = await cluster.leader.delete_records(4)
+        assert (answer.error_code, answer.low_watermark) == (ErrorCode.NONE, 4)
+
+
+async def test_a_replica_that_lives_and_does_not_fetch_is_waited_for_in_vain(tmp_path: Path) -> None:
+    async with mini_cluster(tmp_path) as cluster:
+        await cluster.leader.produce(batch(4))
+        silent = cluster.nodes[3]
+        silent.fetchers.unfollow(silent.partition)
+        answer = await cluster.leader.delete_records(4, timeout_ms=100)
+        assert (answer.error_code, answer.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+
+
+async def test_who_stops_leading_cannot_say_whether_records_are_deleted(tmp_path: Path) -> None:
+    async with mini_cluster(tmp_path) as cluster:
+        await cluster.leader.produce(batch(4))
+        old, silent = cluster.leader, cluster.nodes[3]
+        silent.fetchers.unfollow(silent.partition)
+        asked = asyncio.create_task(old.delete_records(4))
+        await eventually(lambda: old.partition.log.log_start_offset == 4)
+        cluster.elect(2)
+        answer = await asked
+        assert (answer.error_code, answer.low_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
 async def test_a_leader_that_forgot_its_sessions_is_told_everything_anew(tmp_path: Path) -> None:
     async with mini_cluster(tmp_path) as cluster:
         await cluster.leader.produce(batch())

@@ -11,7 +11,7 @@ import logging
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pykafka_broker.coordinator.effects import Caller
+from pykafka_broker.coordinator.effects import Caller, Effects
 from pykafka_broker.coordinator.failures import failed_replies
 from pykafka_broker.coordinator.offsets import NO_PRODUCER
 from pykafka_broker.coordinator.records import decode_record, encode_record
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 
     from pykafka_broker.clock import Clock
-    from pykafka_broker.coordinator.effects import Effects, Reply
+    from pykafka_broker.coordinator.effects import Reply
     from pykafka_broker.coordinator.shard import GroupShard
     from pykafka_broker.protocol.types import Buffer
 
@@ -141,7 +141,7 @@ class ShardRuntime:
             except KafkaError as error:
                 log.warning("a coordinator's records were refused: %s", error.text)
                 now = self._clock.wall_ms()
-                self.apply(self._shard.failed(effects.records, effects.replies, error.code, now))
+                self._refuse(self._shard.failed(effects.records, effects.replies, error.code, now))
                 return
             for record in effects.records:
                 self._shard.replay(record)
@@ -151,6 +151,12 @@ class ShardRuntime:
             self._uncommitted[number] = effects.replies
             self._log.when_committed(self._end, lambda: self._give(self._uncommitted.pop(number, ())))
         self._arm()
+
+    def _refuse(self, undone: Effects) -> None:
+        """What could not be written is answered at once: it tells of nothing that is yet to be committed, and while too
+        few replicas are in sync nothing is."""
+        self._give(undone.replies)
+        self.apply(Effects(undone.records))
 
     def _give(self, replies: Sequence[Reply]) -> None:
         for reply in replies:
@@ -189,7 +195,9 @@ class ShardRuntime:
         ) in self._uncommitted.values():  # whether they will be committed, only the next leader can say
             self._give(failed_replies(replies, ErrorCode.NOT_COORDINATOR))
         self._uncommitted.clear()
+        # Cancelled they would leave their connections without an answer.
         for waiting in self._waiting.values():
-            waiting.cancel()
+            if not waiting.done():
+                waiting.set_exception(KafkaError(ErrorCode.NOT_COORDINATOR))
         self._waiting.clear()
         return self._loading

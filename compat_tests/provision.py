@@ -121,16 +121,25 @@ def kafka_clients(version: str) -> str:
     return str(_once(cache() / f"kafka-clients-{version}", _jars([wanted], alone=False)) / "*")
 
 
+def java_libraries(name: str, *wanted: Coordinates) -> str:
+    """The classpath of some jars and all they need, kept under a name."""
+    return str(_once(cache() / name, _jars(wanted, alone=False)) / "*")
+
+
 def java_program(sources: Path, clients: str = "") -> str:
     """The classpath of a program beside the jars it was compiled against: a release of the clients, or all of 4.3.1."""
-    libraries = kafka_clients(clients) if clients else kafka_classpath("4.3.1")
+    return java_compiled(sources, kafka_clients(clients) if clients else kafka_classpath("4.3.1"), clients)
+
+
+def java_compiled(sources: Path, libraries: str, variant: str) -> str:
+    """The classpath of a program beside a classpath it was compiled against; apart for each variant of that."""
 
     def compile_all(directory: Path) -> None:
         jars = ":".join(map(str, sorted(Path(libraries).parent.glob("*.jar"))))
         compiler = [str(java()), "-jar", str(jar(*JAVA_COMPILER)), "--release", "17", "-nowarn"]
         _run([*compiler, "-cp", jars, "-d", str(directory), *map(str, sorted(sources.glob("*.java")))])
 
-    return f"{_built(sources, compile_all, clients)}:{libraries}"
+    return f"{_built(sources, compile_all, variant)}:{libraries}"
 
 
 def java_client(version: str, *sources: Path) -> str:

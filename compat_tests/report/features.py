@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Features that share a table."""
+    """Features that share a table, of the clients named; of all that no other area names where it names none."""
 
     name: str
     features: tuple[str, ...]
+    clients: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,29 @@ AREAS = (
         ),
     ),
     Area("Errors", ("errors: unknown topic", "errors: too large", "errors: refused", "errors: fenced")),
+    Area(
+        "Kafka Streams",
+        (
+            "streams: word count",
+            "streams: stream-table join",
+            "streams: windowed join",
+            "streams: stopped and started",
+            "streams: killed and replaced",
+            "streams: instances share the work",
+            "streams: internal topics",
+        ),
+        ("Kafka Streams",),
+    ),
 )
 FEATURES = tuple(feature for area in AREAS for feature in area.features)
+
+
+def areas_of(client: str) -> tuple[Area, ...]:
+    """The tables in which a client has a row."""
+    return tuple(area for area in AREAS if client in area.clients) or tuple(
+        area for area in AREAS if not area.clients
+    )
+
 
 LATER = (
     Later("transactions", 24),

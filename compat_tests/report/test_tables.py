@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat_tests.report.__main__ import BEGIN, END, between_markers
-from compat_tests.report.features import FEATURES
+from compat_tests.report.features import areas_of
 from compat_tests.report.results import FAILED, PASSED, SKIPPED, ClientName, Result, Run
 from compat_tests.report.tables import Card, document, summary
 
@@ -30,7 +30,7 @@ def test_one_failure_fails_the_cell_and_a_failure_that_kafka_shares_is_seen() ->
         == "| franz-go 1.22 | ✗ / ✓ | · / · | · / · | · / · | · / · | · / · | ✗ / ✗ |"
     )
     assert "| `test-1` | pykafka-broker, Apache Kafka 4.3.1 |" in told
-    apply = len(FEATURES)
+    apply = sum(len(area.features) for area in areas_of(FRANZ.name))
     assert f"| franz-go 1.22 | 0 of {apply} | 1 of {apply} |" in summary(Card([ours, kafka], {}))
 
 
@@ -40,6 +40,17 @@ def test_what_a_client_or_a_broker_cannot_do_is_not_applicable_and_what_nobody_t
     told = document(Card([ours, kafka], {"franz-go 1.22": {"groups: static members": "for a reason"}}))
     assert row(told, "## Groups") == "| franz-go 1.22 | · / · | n/a / n/a | ✓ / n/a | · / · |"
     assert "| groups: static members | franz-go 1.22 | for a reason |" in told
+
+
+def test_a_framework_has_a_table_of_its_own_and_no_row_among_the_libraries() -> None:
+    streams = ClientName("Kafka Streams", "4.3")
+    counted = Result("test-streams", streams, ("streams: word count",), PASSED)
+    ours = Run("ours", [*run("ours", ("produce: acks", PASSED)).results, counted])
+    told = document(Card([ours], {}))
+    assert [line for line in told.splitlines() if line.startswith("| Kafka Streams 4.3")] == [
+        "| Kafka Streams 4.3 | ✓ |" + " · |" * (len(areas_of("Kafka Streams")[0].features) - 1)
+    ]
+    assert "franz-go" not in told.partition("## Kafka Streams")[2].partition("##")[0]
 
 
 def test_what_is_not_yet_served_is_read_from_what_the_brokers_advertised() -> None:

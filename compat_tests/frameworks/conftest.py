@@ -1,0 +1,40 @@
+"""Frameworks at work on the shared broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from compat_tests.frameworks.streams import Application
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from compat_tests.conftest import MakeTopic
+    from compat_tests.servers import Server
+
+
+class MakeApplication(Protocol):
+    def __call__(
+        self, version: str, topology: str, *, inputs: int = 1, partitions: int = 2
+    ) -> Application: ...
+
+
+@pytest.fixture
+def application(
+    broker: Server, topic: MakeTopic, fresh_name: str, tmp_path: Path
+) -> Iterator[MakeApplication]:
+    """Makes applications of Kafka Streams, with fresh topics to read and one to write."""
+    made: list[Application] = []
+
+    def make(version: str, topology: str, *, inputs: int = 1, partitions: int = 2) -> Application:
+        topics = [topic(partitions) for _ in range(inputs)]
+        name = f"{fresh_name}-{len(made)}"
+        made.append(Application(version, broker, name, topology, topics, topic(), tmp_path / name))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

@@ -6,7 +6,6 @@ replies when it is committed. Requests carry a token, a reply names the token it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,8 +15,7 @@ Token = int
 """Names one waiting request, unique within a runtime."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """Who sent a request, as far as a coordinator cares."""
 
     token: Token
@@ -29,24 +27,22 @@ class Caller:
 class Record(NamedTuple):
     """One change of durable state: a key, and a value or a tombstone. Both are messages of `coordinator.records`.
 
-    A tuple, because one is made for every offset that is committed or loaded."""
+    A tuple, because one is made for every offset that is loaded; so are what follows, made for every request."""
 
     key: Any
     value: Any | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The response to the request that came with `token`."""
 
     token: Token
     response: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(NamedTuple):
     """The outcome of one event. The records are appended in one batch, all or none; the replies are given when
     they are committed, at once if there are none. If the append fails, the coordinator's `failed` hears of it."""
 
-    records: Sequence[Record] = field(default_factory=tuple)
-    replies: Sequence[Reply] = field(default_factory=tuple)
+    records: Sequence[Record] = ()
+    replies: Sequence[Reply] = ()

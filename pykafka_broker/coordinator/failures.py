@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.coordinator.effects import Reply
+from pykafka_broker.protocol.columns import Columns
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsResponse
-from pykafka_broker.protocol.messages.offset_commit import OffsetCommitResponse
+from pykafka_broker.protocol.messages.offset_commit import OffsetCommitResponse, OffsetCommitResponsePartition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,8 +39,8 @@ def failed_replies(replies: Sequence[Reply], error: ErrorCode) -> list[Reply]:
 def failed_response(response: Any, error: ErrorCode) -> Any:
     if isinstance(response, OffsetCommitResponse):
         for topic in response.topics:
-            for partition in topic.partitions:
-                partition.error_code = error
+            indexes = [partition.partition_index for partition in topic.partitions]
+            topic.partitions = Columns(OffsetCommitResponsePartition, (indexes, [error] * len(indexes)))
         return response
     if isinstance(response, DeleteGroupsResponse):
         for result in response.results:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pykafka_broker.coordinator.effects import Token
+    from pykafka_broker.coordinator.records import CommittedOffsets
 
 CLASSIC = "classic"
 CONSUMER = "consumer"
@@ -29,12 +30,17 @@ class Decision:
 
     records: list[Record] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
+    committed: CommittedOffsets | None = None
+    """Offsets, instead of other records: who commits does nothing else."""
 
     def reply(self, token: Token, response: Any) -> None:
         self.replies.append(Reply(token, response))
 
     def effects(self) -> Effects:
-        return Effects(self.records, self.replies)
+        if self.committed is None:
+            return Effects(self.records, self.replies)
+        assert not self.records
+        return Effects(self.committed, self.replies)
 
 
 class Group(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.coordinator.runtime import ShardRuntime
@@ -21,6 +22,8 @@ OFFSETS_TOPIC = "__consumer_offsets"
 _INT_MIN = -(2**31)
 
 
+# A group is named in every one of its requests.
+@lru_cache(maxsize=8192)
 def partition_for(key: str, partitions: int) -> int:
     """Where Kafka puts a key: by the hash Java gives the string."""
     code = 0

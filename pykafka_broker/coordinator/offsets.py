@@ -3,19 +3,22 @@ record, which has all there is to know of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import repeat
+from typing import TYPE_CHECKING, TypeAlias
 
 from pykafka_broker.coordinator.effects import Record
-from pykafka_broker.coordinator.records import OffsetCommitKey
+from pykafka_broker.coordinator.records import CommittedOffset, OffsetCommitKey, OffsetCommitValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pykafka_broker.coordinator.records import OffsetCommitValue
+    from pykafka_broker.coordinator.records import CommittedOffsets
 
 NO_PRODUCER = -1
 
-ByPartition = dict[int, "OffsetCommitValue"]
+Committed: TypeAlias = OffsetCommitValue | CommittedOffset
+"""Read from the log, or committed since."""
+ByPartition = dict[int, Committed]
 Place = tuple[str, str, int]
 """A group, a topic and a partition."""
 
@@ -69,6 +72,29 @@ class Offsets:
             topics.setdefault(key.topic, {})[key.partition] = value
         if self._pending:
             self._overtake((key.group, key.topic, key.partition))
+
+    def put_all(self, committed: CommittedOffsets) -> None:
+        """As `put` for each of them, outside of a transaction."""
+        group, expires = committed.group, committed.expire_timestamp
+        topics = self._committed.get(group)
+        if topics is None:
+            topics = self._committed[group] = {}
+        for topic, topic_id, partitions, offsets, epochs, metadata, timestamps in committed.topics:
+            by_partition = topics.get(topic)
+            if by_partition is None:
+                by_partition = topics[topic] = {}
+            if len(partitions) == 1:
+                by_partition[partitions[0]] = CommittedOffset(
+                    offsets[0], epochs[0], metadata[0], timestamps[0], expires, topic_id
+                )
+            else:
+                values = map(
+                    CommittedOffset, offsets, epochs, metadata, timestamps, repeat(expires), repeat(topic_id)
+                )
+                by_partition.update(zip(partitions, values, strict=False))
+            if self._pending:
+                for partition in partitions:
+                    self._overtake((group, topic, partition))
 
     def remove(self, key: OffsetCommitKey) -> None:
         topics = self._committed.get(key.group, {})

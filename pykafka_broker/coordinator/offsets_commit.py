@@ -5,12 +5,12 @@ topics are named, from 10 on they have ids."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pykafka_broker.coordinator.effects import Record
 from pykafka_broker.coordinator.offsets import tombstone
-from pykafka_broker.coordinator.records import OffsetCommitKey, OffsetCommitValue
+from pykafka_broker.coordinator.records import CommittedOffsets, TopicOffsets
+from pykafka_broker.protocol.columns import Columns
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -43,23 +43,26 @@ FIRST_VERSION_THAT_KNOWS_MISSING_GROUPS = 9
 UNSET = -1
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
+class _Target(NamedTuple):
     """A topic somebody commits for."""
 
     name: str
     topic_id: UUID
-    count: int | None
+    size: int | None
     partitions: Sequence[OffsetCommitRequestPartition]
     missing: ErrorCode
     """What to say if there is no such topic."""
 
     def problem(self, partition: int) -> ErrorCode:
-        if self.count is None:
+        if self.size is None:
             return self.missing
-        if not 0 <= partition < self.count:
+        if not 0 <= partition < self.size:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NONE
+
+    def has(self, partitions: Sequence[int]) -> bool:
+        """Whether it has all of these."""
+        return self.size is not None and min(partitions) >= 0 and max(partitions) < self.size
 
 
 class OffsetCommits:
@@ -82,33 +85,38 @@ class OffsetCommits:
         targets = [self._target(topic, caller.version) for topic in request.topics if topic.partitions]
         refusal = _refusal(group, request, targets, caller.version)
         expires = UNSET if request.retention_time_ms == UNSET else now_ms + request.retention_time_ms
-        group_id, limit = request.group_id, self._settings.offset_metadata_max_bytes
-        response = OffsetCommitResponse()
+        accepted, topics = [], []
         for target in targets:
-            name, topic_id, results = target.name, target.topic_id, []
-            for partition in target.partitions:
-                index, metadata = partition.partition_index, partition.committed_metadata or ""
-                error = target.problem(index) or refusal
-                if not error and len(metadata) > limit:
-                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                if not error:
-                    key = OffsetCommitKey(group=group_id, topic=name, partition=index)
-                    timestamp = partition.commit_timestamp
-                    value = OffsetCommitValue(
-                        offset=partition.committed_offset,
-                        leader_epoch=partition.committed_leader_epoch,
-                        metadata=metadata,
-                        commit_timestamp=now_ms if timestamp == UNSET else timestamp,
-                        expire_timestamp=expires,
-                        topic_id=topic_id,
-                    )
-                    decision.records.append(Record(key, value))
-                results.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
-            response.topics.append(
-                OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=results)
+            offsets = _offsets_of(target, now_ms)
+            errors = self._errors(target, offsets, refusal)
+            if any(errors):
+                offsets = _without(offsets, errors)
+            if offsets.partitions:
+                accepted.append(offsets)
+            partitions, *_ = Columns.of(OffsetCommitRequestPartition, target.partitions).fields
+            topics.append(
+                OffsetCommitResponseTopic(
+                    name=target.name,
+                    topic_id=target.topic_id,
+                    partitions=Columns(OffsetCommitResponsePartition, (partitions, errors)),
+                )
             )
-        decision.reply(caller.token, response)
+        if accepted:
+            decision.committed = CommittedOffsets(request.group_id, accepted, expires)
+        decision.reply(caller.token, OffsetCommitResponse(topics=topics))
         return not refusal
+
+    def _errors(self, target: _Target, offsets: TopicOffsets, refusal: ErrorCode) -> Sequence[int]:
+        limit = self._settings.offset_metadata_max_bytes
+        metadata = offsets.metadata
+        if not refusal and target.has(offsets.partitions) and not any(metadata):
+            return (0,) * len(metadata)
+        return [
+            target.problem(partition)
+            or refusal
+            or (ErrorCode.OFFSET_METADATA_TOO_LARGE if len(note) > limit else ErrorCode.NONE)
+            for partition, note in zip(offsets.partitions, metadata, strict=True)
+        ]
 
     def _target(self, topic: OffsetCommitRequestTopic, version: int) -> _Target:
         if version < FIRST_VERSION_WITH_TOPIC_IDS:
@@ -150,6 +158,24 @@ class OffsetCommits:
                 results.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error))
             response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
         decision.reply(caller.token, response)
+
+
+def _offsets_of(target: _Target, now_ms: int) -> TopicOffsets:
+    """What is asked for, with what a client may leave out filled in."""
+    rows = Columns.of(OffsetCommitRequestPartition, target.partitions)
+    partitions, offsets, epochs, timestamps, metadata = rows.fields
+    if None in metadata:
+        metadata = [note or "" for note in metadata]
+    if UNSET in timestamps:
+        timestamps = [now_ms if timestamp == UNSET else timestamp for timestamp in timestamps]
+    return TopicOffsets(target.name, target.topic_id, partitions, offsets, epochs, metadata, timestamps)
+
+
+def _without(offsets: TopicOffsets, errors: Sequence[int]) -> TopicOffsets:
+    """Those without an error."""
+    good = [not error for error in errors]
+    columns: list[Any] = [tuple(compress(column, good)) for column in offsets[2:]]
+    return TopicOffsets(offsets.topic, offsets.topic_id, *columns)
 
 
 def _refusal(

@@ -9,8 +9,7 @@ from pykafka_broker.coordinator.offsets import tombstone
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.deadlines import Deadlines
     from pykafka_broker.coordinator.group import Decision, Group
-    from pykafka_broker.coordinator.offsets import Offsets
-    from pykafka_broker.coordinator.records import OffsetCommitValue
+    from pykafka_broker.coordinator.offsets import Committed, Offsets
     from pykafka_broker.coordinator.settings import GroupSettings
 
 _KEY = "offsets expire"
@@ -51,7 +50,7 @@ class OffsetExpiry:
                     decision.records.append(tombstone(group.group_id, topic, partition))
         return not kept
 
-    def _is_over(self, group: Group, committed: OffsetCommitValue, now_ms: int) -> bool:
+    def _is_over(self, group: Group, committed: Committed, now_ms: int) -> bool:
         since = group.retained_since(committed.commit_timestamp)
         if since is None:
             return False

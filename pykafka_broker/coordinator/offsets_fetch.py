@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pykafka_broker.coordinator.group import Group
-    from pykafka_broker.coordinator.offsets import ByPartition, Offsets
-    from pykafka_broker.coordinator.records import OffsetCommitValue
+    from pykafka_broker.coordinator.offsets import ByPartition, Committed, Offsets
     from pykafka_broker.coordinator.topics import Topics
 
 FIRST_VERSION_WITH_GROUPS = 8
@@ -152,7 +151,7 @@ def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
 
 
 def _partition(
-    index: int, found: OffsetCommitValue | None, error: ErrorCode = ErrorCode.NONE
+    index: int, found: Committed | None, error: ErrorCode = ErrorCode.NONE
 ) -> OffsetFetchResponsePartitions:
     if found is None:
         return OffsetFetchResponsePartitions(

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pykafka_broker.coordinator.effects import Caller, Effects
 from pykafka_broker.coordinator.failures import failed_replies
 from pykafka_broker.coordinator.offsets import NO_PRODUCER
-from pykafka_broker.coordinator.records import decode_record, encode_record
+from pykafka_broker.coordinator.records import decode_record
+from pykafka_broker.coordinator.records.batches import batch_of
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, MalformedError
-from pykafka_broker.protocol.records.batch import build_plain_batch, iter_headers
+from pykafka_broker.protocol.records.batch import iter_headers
 from pykafka_broker.protocol.records.control import read_marker
 from pykafka_broker.protocol.records.record import iter_records
 
@@ -135,16 +136,13 @@ class ShardRuntime:
         """Append, replay, and reply once it is committed."""
         if effects.records:
             try:
-                self._end = self._log.append(
-                    build_plain_batch(map(encode_record, effects.records), self._clock.wall_ms())
-                )
+                self._end = self._log.append(batch_of([effects.records], self._clock.wall_ms()))
             except KafkaError as error:
                 log.warning("a coordinator's records were refused: %s", error.text)
                 now = self._clock.wall_ms()
                 self._refuse(self._shard.failed(effects.records, effects.replies, error.code, now))
                 return
-            for record in effects.records:
-                self._shard.replay(record)
+            self._shard.replay_all(effects.records)
         if effects.replies:
             # Also without records of its own a reply may tell of state that is not committed yet.
             number = next(self._effects)

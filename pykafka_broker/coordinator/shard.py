@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.offsets import NO_PRODUCER, Offsets
 from pykafka_broker.coordinator.offsets_commit import OffsetCommits
 from pykafka_broker.coordinator.offsets_expiry import OffsetExpiry
 from pykafka_broker.coordinator.offsets_fetch import OffsetFetches
-from pykafka_broker.coordinator.records import GroupMetadataKey, OffsetCommitKey
+from pykafka_broker.coordinator.records import CommittedOffsets, GroupMetadataKey, OffsetCommitKey
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from pykafka_broker.protocol.messages.delete_groups import (
@@ -137,13 +137,26 @@ class GroupShard:
             if value is None:
                 self._offsets.remove(key)
                 return
-            if key.group not in self._groups:
-                self._groups[key.group] = ClassicGroup(key.group)
+            self._know(key.group)
             self._offsets.put(key, value, producer_id)
         elif type(key) is GroupMetadataKey:
             self._classic.replay(key, value)
         else:
             self._consumer.replay(record)
+
+    def replay_all(self, records: Sequence[Record]) -> None:
+        """As `replay` for each of what this shard decided on."""
+        if type(records) is CommittedOffsets:
+            self._know(records.group)
+            self._offsets.put_all(records)
+            return
+        for record in records:
+            self.replay(record)
+
+    def _know(self, group_id: str) -> None:
+        """A group exists by its offsets alone."""
+        if group_id not in self._groups:
+            self._groups[group_id] = ClassicGroup(group_id)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """A marker in the log: the offsets of the producer's transaction count now, or never."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -61,8 +61,7 @@ class Services:
     """The release of Apache Kafka the broker passes itself off as; `served` is limited to it already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """How a request arrived: from whom, through which listener, at which version."""
 
     client: Client

@@ -6,7 +6,7 @@ import enum
 import struct
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pykafka_broker.protocol.codec import encode_into
 from pykafka_broker.protocol.decoder import skip_tags
@@ -293,8 +293,7 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHeader:
+class RequestHeader(NamedTuple):
     """What stands before the body of every request."""
 
     api_key: int

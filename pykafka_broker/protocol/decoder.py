@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
 from uuid import UUID
 
+from pykafka_broker.protocol.columns import ColumnReader, Columns
 from pykafka_broker.protocol.errors import MalformedError
 from pykafka_broker.protocol.source import Source, least_size, present
 from pykafka_broker.protocol.types import (
@@ -49,6 +50,7 @@ class _Decoder:
             too_long=_too_long,
             not_nullable=_not_nullable,
             unpack_from=struct.unpack_from,
+            Columns=Columns,
         )
         self._run: list[tuple[str, str]] = []
 
@@ -79,7 +81,7 @@ class _Decoder:
         elif isinstance(wire_type, type):
             self._struct_value(wire_type, target, nullable)
         elif isinstance(wire_type, Array):
-            self._array(wire_type.element, target, name, nullable)
+            self._array(wire_type, target, name, nullable)
         else:
             length = self._length("h" if wire_type is string else "i")
             with self._unless_null(length, target, name, nullable):
@@ -107,7 +109,8 @@ class _Decoder:
         with self.source.block("else:"):
             self.struct(cls, target)
 
-    def _array(self, element: WireType, target: str, name: str, nullable: bool) -> None:
+    def _array(self, array: Array, target: str, name: str, nullable: bool) -> None:
+        element = array.element
         length = self._length("i")
         with self._unless_null(length, target, name, nullable):
             size = max(1, least_size(element, self.version, self.flexible))
@@ -118,12 +121,34 @@ class _Decoder:
                 self.source.line(f"{target} = list({values}) if {length} else []")
                 self.source.line(f"pos += {length} * {size}")
                 return
-            item = self.source.variable("item")
-            self.source.line(f"{target} = []")
-            with self.source.block(f"for _ in range({length}):"):
-                self._value(element, item, name, nullable=False)
-                self._flush()
-                self.source.line(f"{target}.append({f'to_uuid({item})' if element is uuid else item})")
+            if array.by_column:
+                self._columns(element, length, target, name)
+            else:
+                self._items(element, length, target, name)
+
+    def _items(self, element: WireType, length: str, target: str, name: str) -> None:
+        item = self.source.variable("item")
+        self.source.line(f"{target} = []")
+        with self.source.block(f"for _ in range({length}):"):
+            self._value(element, item, name, nullable=False)
+            self._flush()
+            self.source.line(f"{target}.append({f'to_uuid({item})' if element is uuid else item})")
+
+    def _columns(self, element: WireType, length: str, target: str, name: str) -> None:
+        """All rows at once if they are alike, else one after another."""
+        assert isinstance(element, type)
+        plain, tagged = present(element, self.version)
+        assert not tagged, "columns have no tagged fields"
+        reader = ColumnReader(element, plain, self.version, flexible=self.flexible)
+        read = self.source.constant("R", id(reader), reader.read)
+        fields, row = self.source.variable("fields"), self.source.constant("C", element, element)
+        self.source.line(f"{fields} = {read}(view, pos, {length}) if {length} else None")
+        with self.source.block(f"if {fields} is not None:"):
+            self.source.line(f"{target} = Columns({row}, {fields})")
+            self.source.line(f"pos += {length} * {reader.size}")
+        with self.source.block("else:"):
+            self._items(element, length, target, name)
+            self.source.line(f"{target} = Columns.of({row}, {target})")
 
     def _length(self, code: str) -> str:
         """Reads a length or count; below zero stands for null."""

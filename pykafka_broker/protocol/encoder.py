@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pykafka_broker.protocol.columns import ColumnWriter
 from pykafka_broker.protocol.source import Source, present
 from pykafka_broker.protocol.types import (
     ZERO_UUID,
@@ -64,7 +65,7 @@ class _Encoder:
         elif isinstance(wire_type, type):
             self._struct_value(wire_type, subject, nullable)
         elif isinstance(wire_type, Array):
-            self._array(wire_type.element, subject, nullable)
+            self._array(wire_type, subject, nullable)
         elif wire_type is records:
             self._records(subject, nullable)
         else:
@@ -119,7 +120,8 @@ class _Encoder:
             line(f"buffers += {pieces}")
             line("out = bytearray()")
 
-    def _array(self, element: WireType, subject: str, nullable: bool) -> None:
+    def _array(self, array: Array, subject: str, nullable: bool) -> None:
+        element = array.element
         line, items, length = self.source.line, self.source.variable("items"), self.source.variable("n")
         line(f"{items} = {subject}")
         count = f"len({items})" + (" + 1" if self.flexible else "")
@@ -135,10 +137,22 @@ class _Encoder:
             line(f"{self._out} += {packers}[len({items})]({length}, *{items})")
             return
         self._length(length, "i")
+        if array.by_column and self._columns(element, items):
+            return
         item = self.source.variable("item")
         with self.source.block(f"for {item} in {items}:"):
             self._value(element, item, nullable=False)
             self.flush()
+
+    def _columns(self, element: WireType, items: str) -> bool:
+        """Writes all rows at once, if they can be."""
+        assert isinstance(element, type)
+        plain, tagged = present(element, self.version)
+        if tagged or not ColumnWriter.serves(plain):
+            return False
+        writer = ColumnWriter(element, plain, flexible=self.flexible)
+        self.source.line(f"{self._out} += {self.source.constant('W', id(writer), writer.write)}({items})")
+        return True
 
     def _length(self, length: str, code: str) -> None:
         """Writes a length together with the fixed fields before it."""

@@ -54,6 +54,7 @@ class Array:
     """A sequence of elements that follows its own count."""
 
     element: WireType
+    by_column: bool = False
 
 
 WireType: TypeAlias = Scalar | Sized | Array | type[Any]
@@ -75,6 +76,11 @@ records = Sized("records", None)
 
 def array(element: WireType) -> Array:
     return Array(element)
+
+
+def columns(element: type[Any]) -> Array:
+    """An array of small structs of which there may be many: see `columns.Columns`, which it is decoded to."""
+    return Array(element, by_column=True)
 
 
 def parse_versions(text: str) -> range:

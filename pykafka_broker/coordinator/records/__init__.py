@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafka_broker.coordinator.records.classic import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from pykafka_broker.coordinator.records.codec import decode_record, encode_record
+from pykafka_broker.coordinator.records.committed import CommittedOffset, CommittedOffsets, TopicOffsets
 from pykafka_broker.coordinator.records.consumer import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -31,6 +32,8 @@ from pykafka_broker.coordinator.records.offset import OffsetCommitKey, OffsetCom
 __all__ = [
     "ClassicMemberMetadata",
     "ClassicProtocol",
+    "CommittedOffset",
+    "CommittedOffsets",
     "ConsumerGroupCurrentMemberAssignmentKey",
     "ConsumerGroupCurrentMemberAssignmentValue",
     "ConsumerGroupMemberMetadataKey",
@@ -52,6 +55,7 @@ __all__ = [
     "OffsetCommitValue",
     "PartitionMetadata",
     "TopicMetadata",
+    "TopicOffsets",
     "TopicPartition",
     "TopicPartitions",
     "decode_record",

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka_broker.protocol.types import array, field, int16, int32, int64, message, string, struct, uuid
+from pykafka_broker.protocol.types import (
+    array,
+    columns,
+    field,
+    int16,
+    int32,
+    int64,
+    message,
+    string,
+    struct,
+    uuid,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
 
 
@@ -27,7 +39,7 @@ class OffsetCommitRequestTopic:
 
     name: str = field(string, "0-9")
     topic_id: UUID = field(uuid, "10+")
-    partitions: list[OffsetCommitRequestPartition] = field(array(OffsetCommitRequestPartition), "0+")
+    partitions: Sequence[OffsetCommitRequestPartition] = field(columns(OffsetCommitRequestPartition), "0+")
 
 
 @message(api_key=8, versions="0-10", flexible="8+")
@@ -56,7 +68,7 @@ class OffsetCommitResponseTopic:
 
     name: str = field(string, "0-9")
     topic_id: UUID = field(uuid, "10+")
-    partitions: list[OffsetCommitResponsePartition] = field(array(OffsetCommitResponsePartition), "0+")
+    partitions: Sequence[OffsetCommitResponsePartition] = field(columns(OffsetCommitResponsePartition), "0+")
 
 
 @message(api_key=8, versions="0-10", flexible="8+")

@@ -253,42 +253,31 @@ def build_batch(
     return bytes(seal(header, compress(codec, body, level), codec))
 
 
-def build_plain_batch(pairs: Iterable[tuple[bytes, bytes | None]], timestamp: int) -> bytearray:
-    """One batch of keys and values (at least one) without headers, all of one time: what coordinators write.
-
-    The same bytes as from `build_batch`, for half of the cost."""
-    batch = bytearray(HEADER_SIZE)
-    varint, last = _varint, -1
-    for last, (key, value) in enumerate(pairs):
-        content = b"\0\0" + varint(last) + varint(len(key)) + key
-        content += b"\1\0" if value is None else varint(len(value)) + value + b"\0"
-        batch += varint(len(content)) + content
-    if last < 0:
-        raise ValueError("a batch holds at least one record")
+def seal_plain(batch: bytearray, count: int, timestamp: int) -> None:
+    """Fill in the header that `batch` has left room for: `count` records, uncompressed, all of one time."""
     nobody = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
     length = len(batch) - _SIZE_OVERHEAD
-    HEADER.pack_into(batch, 0, 0, length, -1, MAGIC, 0, 0, last, timestamp, timestamp, *nobody, last + 1)
+    HEADER.pack_into(batch, 0, 0, length, -1, MAGIC, 0, 0, count - 1, timestamp, timestamp, *nobody, count)
     _CRC.pack_into(batch, _CRC_AT, checksum(batch, 0, len(batch)))
-    return batch
 
 
 def _write_record(body: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
     key, value, _, headers, _ = record
-    content = b"\0" + _varint(timestamp_delta) + _varint(offset_delta)
-    content += _NULL if key is None else _varint(len(key)) + key
-    content += _NULL if value is None else _varint(len(value)) + value
-    content += _varint(len(headers))
+    content = b"\0" + varint(timestamp_delta) + varint(offset_delta)
+    content += _NULL if key is None else varint(len(key)) + key
+    content += _NULL if value is None else varint(len(value)) + value
+    content += varint(len(headers))
     for name, data in headers:
         name_bytes = name.encode(errors="surrogateescape")
-        content += _varint(len(name_bytes)) + name_bytes
-        content += _NULL if data is None else _varint(len(data)) + data
-    body += _varint(len(content))
+        content += varint(len(name_bytes)) + name_bytes
+        content += _NULL if data is None else varint(len(data)) + data
+    body += varint(len(content))
     body += content
 
 
 # Lengths and deltas of what coordinators write are small, and the same again and again.
 @lru_cache(maxsize=8192)
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     """As a zigzag-encoded integer."""
     value = (value << 1) ^ (value >> 63)
     out = bytearray()
@@ -299,5 +288,5 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-_NULL = _varint(-1)
+_NULL = varint(-1)
 """The length of what is not there."""

@@ -16,7 +16,6 @@ from pykafka_broker.protocol.records.batch import (
     advance_sequence,
     assign,
     build_batch,
-    build_plain_batch,
     iter_headers,
     read_header,
     recompress,
@@ -24,6 +23,7 @@ from pykafka_broker.protocol.records.batch import (
     verify_crc,
 )
 from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.protocol.records.plain_batch import build_plain_batch
 from pykafka_broker.protocol.records.record import Record, iter_records
 from tests.protocol.records.samples import records
 

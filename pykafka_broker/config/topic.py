@@ -94,7 +94,7 @@ def _edit_list(current: str | None, name: str, key: ConfigKey | None, op: AlterO
         )
     text = key.default if current is None else current
     items = [item.strip() for item in (text or "").split(",") if item.strip()]
-    wanted = [item.strip() for item in value.split(",") if item.strip()]
+    wanted = [item.strip() for item in value.split(",")]  # an empty one is wrong, and not passed over
     if op is AlterOp.APPEND:
         items += [item for item in dict.fromkeys(wanted) if item not in items]
     else:

@@ -188,7 +188,7 @@ class ClassicJoins:
         self.arriving[new_id] = new
         self._rebalances.touch(group, new, attempt.now_ms)
         attempt.decision.records.append(record_with_replaced(group, old, new))
-        response = joined(group, new)
+        response = joined(group, new, attempt.caller.version)
         if group.leader == old.member_id and attempt.caller.version >= FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT:
             # It is told that it leads, so that it watches the topics, but not to assign anything. An older
             # client is told the leader that was: it then takes itself for a follower.
@@ -229,7 +229,7 @@ class ClassicJoins:
             self._rebalances.prepare_or_complete(group, attempt.now_ms, decision)
         else:
             # It may have missed the answer to its last join.
-            decision.reply(attempt.caller.token, joined(group, member))
+            decision.reply(attempt.caller.token, joined(group, member, attempt.caller.version))
 
 
 def _members_with(

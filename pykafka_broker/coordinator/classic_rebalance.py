@@ -34,7 +34,7 @@ def _sync_key(group: ClassicGroup) -> tuple[str, str]:
     return "classic sync", group.group_id
 
 
-def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
+def joined(group: ClassicGroup, member: ClassicMember, version: int) -> JoinGroupResponse:
     """What a member is told of the present generation; its leader is told the members too."""
     members = []
     if member.member_id == group.leader:
@@ -49,7 +49,7 @@ def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
+        protocol_name=group.protocol_name or no_protocol(version),
         leader=group.leader or "",
         member_id=member.member_id,
         members=members,
@@ -57,9 +57,12 @@ def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
 
 
 def refused_join(caller: Caller, error: ErrorCode, member_id: str) -> JoinGroupResponse:
-    """Older versions have no way to say that there is no protocol."""
-    no_protocol = None if caller.version >= FIRST_VERSION_WITH_NULL_PROTOCOL else ""
-    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=no_protocol)
+    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=no_protocol(caller.version))
+
+
+def no_protocol(version: int) -> str | None:
+    """Older versions have no way to say that there is no protocol; to newer ones one without a name is none."""
+    return None if version >= FIRST_VERSION_WITH_NULL_PROTOCOL else ""
 
 
 class Rebalances:
@@ -151,7 +154,7 @@ class Rebalances:
         for member in group.members.values():
             caller = group.set_joining(member, None)
             if caller is not None:
-                decision.reply(caller.token, joined(group, member))
+                decision.reply(caller.token, joined(group, member, caller.version))
             self.touch(group, member, now_ms)
             member.is_new = False
             group.pending_syncs.add(member.member_id)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pykafka_broker.coordinator.classic_rebalance import refused_join
 from pykafka_broker.coordinator.consumer_group_context import join_key, sync_key
 from pykafka_broker.coordinator.consumer_group_member import ConsumerMember, MemberState
 from pykafka_broker.coordinator.consumer_group_membership import check_room, find_static, take_place_of
@@ -62,7 +63,7 @@ class ClassicMembers:
         try:
             response = self._join(group, request, caller, now_ms, decision)
         except KafkaError as error:
-            response = JoinGroupResponse(error_code=error.code, member_id=request.member_id)
+            response = refused_join(caller, error.code, request.member_id)
         decision.reply(caller.token, response)
 
     def _join(
@@ -75,7 +76,7 @@ class ClassicMembers:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         is_static = request.group_instance_id is not None
         if not request.member_id and not is_static and caller.version >= FIRST_VERSION_WITH_REQUIRED_ID:
-            return JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
+            return refused_join(caller, ErrorCode.MEMBER_ID_REQUIRED, member_id)
         subscription = _subscription(request)
         replaced = group.static_member(request.group_instance_id)
         records: list[Record] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pykafka_broker.coordinator.classic_rebalance import refused_join
 from pykafka_broker.coordinator.consumer_group import ConsumerGroup
 from pykafka_broker.coordinator.consumer_group_classic import ClassicMembers
 from pykafka_broker.coordinator.consumer_group_context import ConsumerContext
@@ -15,7 +16,6 @@ from pykafka_broker.coordinator.consumer_group_progress import Progress
 from pykafka_broker.coordinator.consumer_group_replay import is_consumer_group_record, replay
 from pykafka_broker.coordinator.consumer_group_upgrade import Upgrade
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.messages.join_group import JoinGroupResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +76,7 @@ class ConsumerGroups:
         elif not group.is_empty:
             self._classics.join(group, request, caller, now_ms, decision)
         elif request.member_id:
-            response = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id)
+            response = refused_join(caller, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
             decision.reply(caller.token, response)
         else:
             self._emptied[group.group_id] = group

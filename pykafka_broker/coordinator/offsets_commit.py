@@ -82,11 +82,13 @@ class OffsetCommits:
         decision: Decision,
     ) -> bool:
         """Whether the group let the caller commit; single offsets may be refused all the same."""
-        targets = [self._target(topic, caller.version) for topic in request.topics if topic.partitions]
+        targets = [self._target(topic, caller.version) for topic in request.topics]
         refusal = _refusal(group, request, targets, caller.version)
         expires = UNSET if request.retention_time_ms == UNSET else now_ms + request.retention_time_ms
         accepted, topics = [], []
         for target in targets:
+            if not target.partitions and target.size is not None:
+                continue  # of those without partitions only unknown ones are repeated
             offsets = _offsets_of(target, now_ms)
             errors = self._errors(target, offsets, refusal)
             if any(errors):
@@ -143,6 +145,8 @@ class OffsetCommits:
         committed = self._offsets.of_group(request.group_id)
         for topic in request.topics:
             count = self._topics.partition_count(topic.name)
+            if not topic.partitions and count is not None:
+                continue  # of those without partitions only unknown ones are repeated
             in_use = group.subscribes_to(topic.name)
             results = []
             for partition in topic.partitions:

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 
 TOPIC: Final = 2
 BROKER: Final = 4
+_KINDS: Final = (TOPIC, BROKER, 8, 16, 32)  # loggers of a broker, clients that report metrics, groups
+
+
+def exists(kind: int) -> bool:
+    """Whether there is such a kind of resource in Kafka; not all of them are served here."""
+    return kind in _KINDS
 
 
 def broker_named(services: Services, name: str) -> int | None:

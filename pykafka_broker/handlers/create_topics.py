@@ -57,7 +57,7 @@ def _created(services: Services, topic: TopicInfo) -> CreatableTopicResult:
         configs=[
             CreatableTopicConfigs(
                 name=entry.name,
-                value=entry.value,
+                value=topic.config.get(entry.name, entry.value),  # as it was written, blanks and all
                 read_only=entry.read_only,
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,

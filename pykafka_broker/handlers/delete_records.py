@@ -65,7 +65,8 @@ def _delete(
     result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1)
     try:
         partition = services.partitions.leader(topic, wanted.partition_index)
-        if not partition.log.config.delete:
+        config = partition.log.config
+        if config.compact and not config.delete:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
         begun.append(_Deleting(partition, partition.delete_records(wanted.offset), result))
     except Exception as error:  # noqa: BLE001 -- one partition's failure is its own

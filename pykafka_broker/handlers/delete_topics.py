@@ -14,7 +14,7 @@ from pykafka_broker.protocol.messages.delete_topics import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.cluster.view import TopicInfo
+    from pykafka_broker.cluster.view import ClusterView, TopicInfo
     from pykafka_broker.handlers.services import Call, Services
 
 _STATES_SINCE: Final = 6
@@ -36,13 +36,34 @@ async def handle(services: Services, call: Call, request: DeleteTopicsRequest) -
         if len(set(targets)) < len(targets)
         else ()
     )
-    named_once = [target for target in targets if target not in twice]
+    in_both_ways = _named_in_both_ways(services, targets)
+    also = {topic.name for topic in in_both_ways} | {topic.topic_id for topic in in_both_ways}
+    named_once = [target for target in targets if target not in twice and target not in also]
     outcome = await services.metadata.delete_topics(named_once, request.timeout_ms)
     responses = [_result(target, result) for target, result in outcome.items()]
     repeated = KafkaError(ErrorCode.INVALID_REQUEST, "a topic is named once")
-    responses += [_result(target, repeated) for target in twice]
+    responses += [_result(target, repeated) for target in twice if target not in also]
+    responses += [
+        DeletableTopicResult(
+            name=topic.name, topic_id=topic.topic_id, error_code=repeated.code, error_message=repeated.text
+        )
+        for topic in in_both_ways
+    ]
     responses += [_unclear(state) for state in request.topics if not _is_clear(state)]
     return DeleteTopicsResponse(responses=responses)
+
+
+def _named_in_both_ways(services: Services, targets: list[str | UUID]) -> list[TopicInfo]:
+    """Topics that are named and whose id is given, too."""
+    view = services.metadata.view
+    return [
+        view.topics_by_id[each] for each in targets if isinstance(each, UUID) and _name(view, each) in targets
+    ]
+
+
+def _name(view: ClusterView, topic_id: UUID) -> str | None:
+    topic = view.topics_by_id.get(topic_id)
+    return None if topic is None else topic.name
 
 
 def _is_clear(state: DeleteTopicState) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pykafka_broker.cluster.topics import validate_name
 from pykafka_broker.config import ConfigEntry, describe_default, describe_running_broker, describe_topic
-from pykafka_broker.handlers.config_resources import BROKER, TOPIC
+from pykafka_broker.handlers.config_resources import BROKER, TOPIC, exists
 from pykafka_broker.handlers.services import Call, Services, error_code, error_text
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_configs import (
@@ -19,8 +19,25 @@ from pykafka_broker.protocol.messages.describe_configs import (
 
 
 def handle(services: Services, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    if not all(exists(resource.resource_type) for resource in request.resources):
+        return _refused(request)
     return DescribeConfigsResponse(
         results=[_describe(services, request, resource) for resource in request.resources]
+    )
+
+
+def _refused(request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """Where one resource is of a kind that does not exist, none is described, as in Kafka."""
+    return DescribeConfigsResponse(
+        results=[
+            DescribeConfigsResult(
+                error_code=ErrorCode.INVALID_REQUEST,
+                error_message="a resource is of a kind that does not exist",
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
     )
 
 

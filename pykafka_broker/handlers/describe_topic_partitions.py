@@ -29,7 +29,7 @@ def handle(
     start_topic, start_index = "", 0
     if request.cursor is not None:
         start_topic, start_index = request.cursor.topic_name, request.cursor.partition_index
-        if start_index < 0:
+        if start_index < 0 or not _holds(request, start_topic):
             return DescribeTopicPartitionsResponse(topics=[_refused(topic.name) for topic in request.topics])
     names = sorted({topic.name for topic in request.topics} or view.topics)
     left = max(1, min(request.response_partition_limit, services.config.max_request_partition_size_limit))
@@ -37,18 +37,15 @@ def handle(
     for name in names:
         if name < start_topic:
             continue
+        if left <= 0:
+            response.next_cursor = NextCursor(topic_name=name, partition_index=0)
+            break
         topic = view.topics.get(name)
         if topic is None:
-            if (
-                name != start_topic or request.topics
-            ):  # of all, one that vanished between two pages is passed over
-                response.topics.append(_unknown(name))
+            response.topics.append(_unknown(name))
             continue
         first = start_index if name == start_topic else 0
         indexes = list(range(first, len(topic.partitions)))
-        if left <= 0:
-            response.next_cursor = NextCursor(topic_name=name, partition_index=first)
-            break
         response.topics.append(_page(topic, indexes[:left]))
         if len(indexes) > left:
             response.next_cursor = NextCursor(topic_name=name, partition_index=indexes[left])
@@ -57,8 +54,13 @@ def handle(
     return response
 
 
+def _holds(request: DescribeTopicPartitionsRequest, name: str) -> bool:
+    """Whether the topic is among those asked for, as that of a cursor has to be."""
+    return not request.topics or any(topic.name == name for topic in request.topics)
+
+
 def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """A cursor cannot point before partition 0; the response has no place for that but its topics."""
+    """A cursor that points nowhere; the response has no place for that but its topics."""
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.INVALID_REQUEST, name=name, topic_id=UUID(int=0)
     )

@@ -246,7 +246,7 @@ class _Fetch:
         session = self._session
         for entry in self._found:
             data = entry.data
-            if self._committed and not data.error_code:
+            if self._committed and not data.error_code and entry.partition is not None:
                 data.aborted_transactions = _aborted(entry)
             if entry.slice is None:
                 if not _is_news(entry):

@@ -185,7 +185,8 @@ class FetchSessions:
         self._sessions[session_id] = session
         return session
 
-    def resume(self, request: FetchRequest, *, topic_ids: bool) -> FetchSession:
+    def resume(self, request: FetchRequest, *, topic_ids: bool) -> FetchSession | None:
+        """The session the request goes on with; None where it leaves nothing of it, which ends it."""
         session = self._sessions.get(request.session_id)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -196,6 +197,9 @@ class FetchSessions:
         session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
         self._sessions.move_to_end(session.id)
         session.update(request)
+        if session.is_empty:
+            self.close(session.id)
+            return None
         return session
 
     def close(self, session_id: int) -> None:

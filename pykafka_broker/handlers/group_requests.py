@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pykafka_broker.coordinator.classic_rebalance import no_protocol
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
@@ -21,4 +25,13 @@ class GroupRequest(Protocol):
 
 
 def handle(services: Services, call: Call, request: GroupRequest) -> Any | Coroutine[Any, Any, Any]:
-    return services.groups.handle(request.group_id, request, call.version, call.client_id, call.client.host)
+    try:
+        return services.groups.handle(
+            request.group_id, request, call.version, call.client_id, call.client.host
+        )
+    except KafkaError as error:
+        if isinstance(
+            request, JoinGroupRequest
+        ):  # whose answer has no protocol then, and not one without a name
+            return JoinGroupResponse(error_code=error.code, protocol_name=no_protocol(call.version))
+        raise

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_broker.cluster.topics import validate_name
-from pykafka_broker.config import alter, alter_broker
-from pykafka_broker.handlers.config_resources import BROKER, TOPIC, broker_named
+from pykafka_broker.config import AlterOp, alter, alter_broker
+from pykafka_broker.handlers.config_resources import BROKER, TOPIC, broker_named, exists
 from pykafka_broker.handlers.services import Call, Services, error_code, error_text
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
@@ -21,11 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+_OPERATIONS: Final = frozenset(AlterOp)
+
+
 async def handle(
     services: Services,
     call: Call,
     request: IncrementalAlterConfigsRequest,
 ) -> IncrementalAlterConfigsResponse:
+    known = [resource for resource in request.resources if exists(resource.resource_type)]
+    if any(config.config_operation not in _OPERATIONS for each in known for config in each.configs):
+        return _refused(request)
     responses = []
     for resource in request.resources:
         response = AlterConfigsResourceResponse(
@@ -37,6 +43,23 @@ async def handle(
             response.error_code, response.error_message = error_code(error), error_text(error)
         responses.append(response)
     return IncrementalAlterConfigsResponse(responses=responses)
+
+
+def _refused(request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+    """An operation that does not exist: Kafka did not foresee it, and does nothing of what was asked."""
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=ErrorCode.UNKNOWN_SERVER_ERROR
+                if exists(resource.resource_type)
+                else ErrorCode.INVALID_REQUEST,
+                error_message=None,
+            )
+            for resource in request.resources
+        ]
+    )
 
 
 async def _alter(services: Services, resource: AlterConfigsResource, *, validate_only: bool) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pykafka_broker.handlers.services import Call, Services, error_code
+from pykafka_broker.log.leader_epochs import NO_EPOCH
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -34,8 +35,8 @@ _OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 _ISOLATION_LEVELS: Final = (0, 1)
 _NEVER: Final = 2**15
 _SINCE: Final = {
-    _LATEST: 1,
-    _EARLIEST: 1,
+    _LATEST: 0,
+    _EARLIEST: 0,
     _MAX_TIMESTAMP: 7,
     _EARLIEST_LOCAL: 8,
     _LATEST_TIERED: 9,
@@ -50,14 +51,14 @@ def handle(services: Services, call: Call, request: ListOffsetsRequest) -> ListO
     twice = {tp for tp in asked if asked.count(tp) > 1} if len(set(asked)) < len(asked) else set()
     topics = []
     for topic in request.topics:
-        if not topic.partitions:
+        if not topic.partitions and call.version > 0:
             continue
         answers = []
         for wanted in topic.partitions:
             try:
                 if (topic.name, wanted.partition_index) in twice:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                if call.version > 0 and call.version < _version_that_knows(wanted.timestamp):
+                if call.version < _version_that_knows(wanted.timestamp):
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
                 partition = services.partitions.leader(topic.name, wanted.partition_index)
                 partition.check_epoch(wanted.current_leader_epoch)
@@ -122,7 +123,7 @@ def _look_up(
         case -2 | -4:
             start = log.log_start_offset
             epoch = log.leader_epochs.epoch_for(start)
-            found = (start, -1, partition.leader_epoch if epoch is None else epoch)
+            found = (start, -1, partition.leader_epoch if epoch == NO_EPOCH else epoch)
         case -5 | -6:
             found = None
         case -3:
@@ -142,8 +143,8 @@ def _look_up(
 def _segments_before(
     partition: Partition, now_ms: int, request: ListOffsetsRequest, wanted: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
-    if wanted.timestamp < _EARLIEST:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if wanted.max_num_offsets < 0:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # which Kafka did not foresee
     log = partition.log
     starts = log.segment_starts()
     if starts[-1][0] < log.log_end_offset:  # else the last segment is empty, and begins where the log ends
@@ -153,7 +154,7 @@ def _segments_before(
     elif wanted.timestamp != _LATEST:
         while starts and starts[-1][1] > wanted.timestamp:
             starts.pop()
-    offsets = sorted((start for start, _ in starts), reverse=True)[: max(wanted.max_num_offsets, 0)]
+    offsets = sorted((start for start, _ in starts), reverse=True)[: wanted.max_num_offsets]
     end = partition.high_watermark
     if request.replica_id < 0 and any(offset > end for offset in offsets):
         offsets = [end, *(offset for offset in offsets if offset <= end)]

@@ -46,19 +46,17 @@ def handle(
     if call.version < _IDS_LOOKED_UP_SINCE and any(
         asked.name is None or asked.topic_id != _NO_ID for asked in request.topics
     ):
-        return _respond(services, call, request, [_refused(asked) for asked in request.topics])
+        return MetadataResponse(topics=[_refused(asked) for asked in request.topics])
+    by_id = [asked for asked in request.topics if asked.topic_id != _NO_ID]
+    topics = by_id or request.topics  # a request that asks for an id asks for nothing else
     missing = {
         asked.name
-        for asked in request.topics
-        if asked.topic_id == _NO_ID
-        and asked.name is not None
-        and asked.name not in services.metadata.view.topics
+        for asked in topics
+        if not by_id and asked.name is not None and asked.name not in services.metadata.view.topics
     }
     if missing and request.allow_auto_topic_creation and services.config.auto_create_topics_enable:
         return _create_and_respond(services, call, request, missing)
-    return _respond(
-        services, call, request, [_describe(services, asked, request, {}) for asked in request.topics]
-    )
+    return _respond(services, call, request, [_describe(services, asked, request, {}) for asked in topics])
 
 
 async def _create_and_respond(

@@ -34,6 +34,7 @@ def handle(services: Services, call: Call, request: OffsetFetchRequest) -> Offse
 
 
 def _put_in_old_words(services: Services, response: OffsetFetchResponse) -> None:
+    response.topics = [topic for topic in response.topics if topic.partitions]
     nobody_committed = OFFSETS_TOPIC not in services.metadata.view.topics
     for topic in response.topics:
         for partition in topic.partitions:

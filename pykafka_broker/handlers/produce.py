@@ -12,6 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_broker.handlers.services import Call, Services, error_code, error_text
+from pykafka_broker.log.validation import problem_of_shape
 from pykafka_broker.network.connection import ProtocolViolation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
@@ -41,6 +42,7 @@ _TRANSACTIONAL: Final = 0x10
 _ADMIN_CLIENT: Final = "__admin_client"  # the name under which Kafka's own tools may write anywhere
 
 
+_NO_SUCH_LOG: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _NOT_LOOKED_INTO: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -88,6 +90,7 @@ def handle(
                 if partition.flush_due:
                     to_flush.append(partition)
             except Exception as error:  # noqa: BLE001 -- one partition's failure is its own
+                error = _first_of(error, call.version, data.records)
                 code = error_code(error)
                 failed = KafkaError(code)
                 answers.append(
@@ -105,6 +108,17 @@ def handle(
     if to_flush or (replicating is not None and replicating.left):
         return _answer_later(request, responses, to_flush, replicating, failed)
     return _answer(request, responses, failed)
+
+
+def _first_of(error: Exception, version: int, records: Buffer | None) -> Exception:
+    """Of several things wrong, the one that Kafka names: it takes records apart before it looks for a log."""
+    problem = problem_of_shape(records, with_codec=version < _ZSTD_SINCE)
+    if problem is None:
+        return error
+    late = version < _BATCHES_ONLY_SINCE or error_code(error) in _NO_SUCH_LOG
+    if late and problem.code is not ErrorCode.CORRUPT_MESSAGE:
+        return error
+    return problem
 
 
 def _append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Final
 
 from pykafka_broker.log.log_config import TimestampType
@@ -15,6 +16,7 @@ from pykafka_broker.protocol.records.batch import (
     MAGIC,
     MAGIC_AT,
     NO_TIMESTAMP,
+    clear_log_append_time,
     iter_headers,
     read_header,
     recompress,
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 Buffer = bytes | bytearray | memoryview
 
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_AT: Final = 8
+_CODEC_AT: Final = 22
 _MIN_LEGACY_LENGTH: Final = 14  # of any batch or message of any format version
 
 
@@ -51,15 +56,13 @@ def check_client_batch(data: Buffer, config: LogConfig, now_ms: int) -> BatchHea
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise _invalid(f"Invalid sequence number {header.base_sequence} of producer {header.producer_id}.")
     if attributes & CODEC_MASK > Codec.ZSTD:
-        raise _invalid(f"Unknown compression codec {attributes & CODEC_MASK}.")
-    if attributes & LOG_APPEND_TIME_BIT:
         raise KafkaError(
-            ErrorCode.INVALID_TIMESTAMP, "A producer must not set the timestamp type LogAppendTime."
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression codec {attributes & CODEC_MASK}."
         )
-    if config.timestamp_type is TimestampType.CREATE_TIME:
-        _check_timestamps(header, config, now_ms)
     if config.compact:
         _check_keys(data)
+    if config.timestamp_type is TimestampType.CREATE_TIME:
+        _check_timestamps(header, config, now_ms)
     return header
 
 
@@ -82,6 +85,27 @@ def check_one_batch(data: Buffer, config: LogConfig) -> BatchHeader:
     if not verify_crc(data, 0, header):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt (stored crc = {header.crc}).")
     return header
+
+
+def problem_of_shape(data: Buffer | None, *, with_codec: bool) -> KafkaError | None:
+    """What keeps Kafka from taking produced records apart, which it does before it looks at anything in them.
+
+    With the codec, where it has to know whether the version of the request allows it."""
+    size = 0 if data is None else len(data)
+    if data is None or size < LENGTH_PREFIX:
+        return _invalid("The records hold no whole batch.")
+    (length,) = _LENGTH.unpack_from(data, _LENGTH_AT)
+    if length < _MIN_LEGACY_LENGTH or (size > MAGIC_AT and not 0 <= data[MAGIC_AT] <= MAGIC):
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch of length {length} cannot be.")
+    if size < length + LENGTH_PREFIX or data[MAGIC_AT] != MAGIC:
+        return _invalid("The records do not begin with a whole batch of the format of today.")
+    if with_codec and data[_CODEC_AT] & CODEC_MASK > Codec.ZSTD:
+        return KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "The batch is packed with a codec that does not exist."
+        )
+    if size > length + LENGTH_PREFIX:
+        return _invalid("A produce request holds exactly one batch a partition.")
+    return None
 
 
 def check_fetched_batches(view: memoryview, expected: int) -> list[tuple[int, BatchHeader]]:
@@ -114,6 +138,9 @@ def conform(
         data = bytearray(data)
     if config.timestamp_type is TimestampType.LOG_APPEND_TIME:
         stamp_log_append_time(data, 0, header, now_ms)
+        header = read_header(data)
+    elif header.attributes & LOG_APPEND_TIME_BIT:  # of the topic, not of its producers
+        clear_log_append_time(data, 0, header)
         header = read_header(data)
     return data, header
 

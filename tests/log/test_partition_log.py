@@ -132,8 +132,10 @@ def test_a_compacted_topic_wants_keys(tmp_path: Path) -> None:
     from pykafka_broker.protocol.records.batch import build_batch
     from pykafka_broker.protocol.records.record import Record
 
-    log = open_log(tmp_path, compact=True)
+    log = open_log(tmp_path, compact=True, timestamp_after_max_ms=10)
     assert refused(log, build_batch([Record(None, b"v", NOW)])) is ErrorCode.INVALID_RECORD
+    # Of a record without a key and with a wrong time the key is named.
+    assert refused(log, build_batch([Record(None, b"v", NOW + 11)])) is ErrorCode.INVALID_RECORD
     append(log, batch())
 
 

@@ -178,6 +178,12 @@ def stamp_log_append_time(view: bytearray | memoryview, pos: int, header: BatchH
     _CRC.pack_into(view, pos + _CRC_AT, checksum(view, pos, header.size))
 
 
+def clear_log_append_time(view: bytearray | memoryview, pos: int, header: BatchHeader) -> None:
+    """Let the records have the times they carry, and make the checksum right again."""
+    _ATTRIBUTES.pack_into(view, pos + _CHECKED_AT, header.attributes & ~LOG_APPEND_TIME_BIT)
+    _CRC.pack_into(view, pos + _CRC_AT, checksum(view, pos, header.size))
+
+
 def records_bytes(view: Bytes, pos: int, header: BatchHeader) -> bytes | memoryview:
     """The records of the batch at `pos`, decompressed but not parsed."""
     body = memoryview(view)[pos + HEADER_SIZE : pos + header.size]

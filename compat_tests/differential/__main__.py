@@ -6,10 +6,9 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
-from compat_tests.differential.run import Comparison
+from compat_tests.differential.run import Comparison, Report
 
 
 async def compare(release: str, requests: int, seed: int, *, explore: bool, only: int | None) -> int:
@@ -21,17 +20,30 @@ async def compare(release: str, requests: int, seed: int, *, explore: bool, only
                 found = await comparison.tell(number)
                 for difference in found:
                     print(f"story {number}: {difference}\n    {difference.step.request}", flush=True)
-            asked = Counter(name for name, _ in report.asked.elements())
-    print(
-        f"{report.requests} requests in {len(report.asked)} versions of {len(asked)} APIs to Apache Kafka {release}"
-    )
-    for name, count in sorted(asked.items()):
-        versions = sorted(version for api, version in report.asked if api == name)
-        print(f"  {name} {versions[0]}-{versions[-1]}: {count}")
+            never = comparison.never_asked()
+    _print_asked(report, release)
     for why, count in report.meant.most_common():
         print(f"  meant, {count} times: {why}")
+    for where, count in report.witnessed.most_common():
+        print(f"  as Apache Kafka 4.3.1, {count} times: {where}")
+    for cell in never:
+        print(f"never asked: {cell.key.name} {cell.version}")
     print(f"{len(report.unexplained)} unexplained differences")
-    return 1 if report.unexplained else 0
+    return 1 if report.unexplained or never else 0
+
+
+def _print_asked(report: Report, release: str) -> None:
+    apis = sorted({cell.key for cell in report.asked})
+    print(
+        f"{report.requests} requests in {len(report.asked)} versions of {len(apis)} APIs to Apache Kafka {release}"
+    )
+    for key in apis:
+        told = ", ".join(
+            f"v{cell.version} {count} ({report.without_error[cell]})"
+            for cell, count in sorted(report.asked.items())
+            if cell.key is key
+        )
+        print(f"  {key.name}, in all (without an error): {told}")
 
 
 def main() -> int:

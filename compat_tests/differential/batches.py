@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from compat_tests.wire import batch, resealed
+from kafka.record.default_records import DefaultRecordBatchBuilder
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
+from kafka.record.memory_records import MemoryRecords
+
+from compat_tests.wire import resealed
 from pykafka_broker.protocol.errors import MalformedError
-from pykafka_broker.protocol.records.batch import iter_headers
+from pykafka_broker.protocol.records.batch import MAGIC, iter_headers
 
 if TYPE_CHECKING:
     from random import Random
@@ -28,8 +32,10 @@ FAULTS = (
     "size",
     "codec",
 )
+CODECS = {0: [0, 0, 1, 2], 1: [0, 0, 0, 1, 2, 3], 2: [0, 0, 0, 1, 2, 3, 4]}
+BATCHES_ONLY_SINCE = 3
 SHAPELESS = {"short", "empty", "size", "magic", "count", "negative count", "codec"}
-_ATTRIBUTES_AT, _MAGIC_AT, _LAST_DELTA_AT, _COUNT_AT, _SIZE_AT = 21, 16, 23, 57, 8
+_ATTRIBUTES_AT, MAGIC_AT, _LAST_DELTA_AT, _COUNT_AT, _SIZE_AT = 21, 16, 23, 57, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,8 @@ class Batches:
     timestamp: int
     fault: str | None
     times: int
+    magic: int = MAGIC
+    key: bytes | None = None
 
     def __len__(self) -> int:
         return len(bytes(self))
@@ -52,16 +60,28 @@ class Batches:
         return b"".join(bytes(self._one()) for _ in range(self.times))
 
     def _one(self) -> bytearray:
-        values = (b"x" * 1_100_000,) if self.fault == "large" else self.values
-        made = batch(
-            *values,
-            codec=0 if self.fault == "large" else self.codec,
-            producer_id=self.producer_id,
-            epoch=self.epoch,
-            sequence=self.sequence,
-            timestamp=self.timestamp,
+        if self.magic < MAGIC:
+            return self._messages()
+        is_large = self.fault == "large"
+        builder = DefaultRecordBatchBuilder(
+            2, 0 if is_large else self.codec, False, self.producer_id, self.epoch, self.sequence, 1 << 30
         )
-        return _with_fault(made, self.fault)
+        for n, value in enumerate((b"x" * 1_100_000,) if is_large else self.values):
+            builder.append(n, self.timestamp, self.key, value, [])
+        return _with_fault(bytearray(builder.build()), self.fault)
+
+    def of_today(self) -> Batches:
+        """The same records in a batch, as a broker makes it of old messages."""
+        time = self.timestamp if self.magic else -1
+        return replace(self, magic=MAGIC, timestamp=time)
+
+    def _messages(self) -> bytearray:
+        """Of an old format, in a wrapper where they are packed."""
+        builder = LegacyRecordBatchBuilder(self.magic, self.codec, 1 << 30)
+        for n, value in enumerate(self.values):
+            builder.append(n, self.timestamp, self.key, value)
+        made = bytearray(builder.build())
+        return made[:-3] if self.fault == "short" else _with_fault(made, "crc" if self.fault else None)
 
 
 def _with_fault(made: bytearray, fault: str | None) -> bytearray:
@@ -69,7 +89,7 @@ def _with_fault(made: bytearray, fault: str | None) -> bytearray:
         case "crc":
             made[-1] ^= 1
         case "magic":
-            made[_MAGIC_AT] = 3
+            made[MAGIC_AT] = 3
         case "short":
             return made[:-3]
         case "empty":
@@ -87,13 +107,16 @@ def _with_fault(made: bytearray, fault: str | None) -> bytearray:
     return made
 
 
-def any_batches(random: Random, producers: list[int], now: int) -> Batches:
-    """Mostly right; half of them from a producer that numbers its batches."""
+def any_batches(random: Random, producers: list[int], now: int, version: int) -> Batches:
+    """Mostly right; half of them from a producer that numbers its batches. Old versions take old formats, too."""
     known = bool(producers) and random.random() < 0.5
     producer = random.choice(producers) if known else random.choice([-1] * 12 + [424_242])
+    magic = random.choice([0, 1, 1, 2]) if version < BATCHES_ONLY_SINCE else MAGIC
     return Batches(
+        magic=magic,
+        key=None if magic == MAGIC else b"k",
         values=tuple(b"v%d" % n for n in range(random.choice([1, 1, 2, 3]))),
-        codec=random.choice([0, 0, 0, 1, 2, 3, 4]),
+        codec=random.choice(CODECS[magic]),
         producer_id=producer,
         epoch=-1 if producer == -1 else random.choice([0, 0, 0, 0, 1, 5]),
         sequence=-1 if producer == -1 else random.choice([0, 0, 0, 1, 1, 2, 3, 9, -1]),
@@ -108,6 +131,8 @@ def described(records: Any, symbols: Symbols) -> Any:
     if records is None:
         return None
     data = bytes(records)
+    if len(data) > MAGIC_AT and data[MAGIC_AT] < MAGIC:
+        return {"messages": _messages(data)}
     found = []
     try:
         for at, header in iter_headers(memoryview(data)):
@@ -122,3 +147,12 @@ def described(records: Any, symbols: Symbols) -> Any:
     except (MalformedError, struct.error):
         return data
     return {"size": len(data), "batches": found}
+
+
+def _messages(data: bytes) -> list[Any]:
+    """What a client finds in messages of an old format: Kafka fills what room is left with the beginning of another."""
+    found: list[Any] = []
+    batches = MemoryRecords(data)
+    while (one := batches.next_batch()) is not None:
+        found += [(record.offset, record.timestamp, record.key, record.value) for record in one]
+    return found

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from compat_tests.differential.batches import SHAPELESS, any_batches
+from compat_tests.differential.agreement import agree, spare
+from compat_tests.differential.batches import any_batches
 from compat_tests.differential.symbols import placeholder
 from pykafka_broker.protocol.types import Array, Field, Scalar, WireType, boolean, spec_of, string, uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
-
-    from compat_tests.differential.symbols import Symbols
 
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
 NOBODY = UUID(int=0xABCDEF)
@@ -83,17 +83,6 @@ TEXTS: dict[str, list[str | None]] = {
     "cluster_id": [None],
     "configuration_keys": ["retention.ms", "max.message.bytes", "cleanup.policy", "bogus", ""],
 }
-CONFIGS = {
-    "retention.ms": ["100000000", "-1", "-2", "abc", None, "", " 100000000 "],
-    "max.message.bytes": ["1000000", "2000", "-1", "abc", "1.5"],
-    "cleanup.policy": ["compact", "delete", "compact,delete", "nonsense", "", None],
-    "compression.type": ["gzip", "producer", "zip"],
-    "min.insync.replicas": ["1", "0"],
-    "segment.bytes": ["1048576000", "5"],
-    "message.timestamp.type": ["CreateTime", "logappendtime"],
-    "bogus": ["1", None],
-    "": ["1"],
-}
 STRANGE_NAMES = ["", ".", "..", "a b", "sl/ash", "ü"]
 _TOPIC_NAMES = {
     ("CreatableTopic", "name"),
@@ -118,6 +107,8 @@ _TOPIC_NAMES = {
     ("DescribeProducersTopic", "name"),
 }
 _GROUP_NAMES = {"group_id", "groups", "groups_names", "group_ids", "key", "coordinator_keys"}
+OF_ZOOKEEPER = "z0"
+"""The group whose offsets are committed in version 0: see expected.NOT_TRIED."""
 _FEW = [1] * 8 + [2, 2, 0, 3]
 
 
@@ -138,23 +129,13 @@ def _may_repeat(field: Field) -> bool:
     return isinstance(element, type) and element.__name__ in _REPEATABLE
 
 
-def _alone_if_broken(request: Any) -> None:
-    """A batch that cannot be taken apart fails all of its request in Kafka: it is sent alone."""
-    for topic in request.topic_data or ():
-        for data in topic.partition_data or ():
-            if data.records.fault in SHAPELESS or data.records.times > 1:
-                topic.partition_data = [data]
-                request.topic_data = [topic]
-                return
-
-
 class Maker:
-    """Makes requests for one story. `symbols` are those of either side: both know the same numbers of them."""
+    """Makes requests for one story. `known` says how many of a kind every side has handed out."""
 
-    def __init__(self, random: Random, prefix: str, symbols: Symbols, now: int) -> None:
+    def __init__(self, random: Random, prefix: str, known: Callable[[str], int], now: int) -> None:
         self._random = random
         self._prefix = prefix
-        self._symbols = symbols
+        self._known = known
         self._now = now
 
     def message(self, cls: type[Any], version: int) -> Any:
@@ -162,38 +143,9 @@ class Maker:
         for field in spec_of(cls).fields:
             if version in field.versions:
                 setattr(made, field.name, self._field(cls, field, version))
-        self._agree(made)
+        agree(made, self._random, self.topic_name)
+        spare(made, version)
         return made
-
-    def _agree(self, made: Any) -> None:
-        """Fields that make sense only together."""
-        kind = type(made).__name__
-        if kind in {"AlterConfigsResource", "DescribeConfigsResource"} and made.resource_type != 2:
-            made.resource_name = self._random.choice(["1", "1", "", "2", "x"])
-        if kind in {"AlterableConfig", "CreatableTopicConfig", "ReplacedConfig"}:
-            made.name = self._random.choice(list(CONFIGS))
-            made.value = self._random.choice(CONFIGS[made.name])
-        if kind == "FetchRequest":
-            made.isolation_level = max(0, min(made.isolation_level, 1))  # see expected.NOT_TRIED
-            made.replica_id = -1
-        if kind == "ProduceRequest":
-            _alone_if_broken(made)
-        if kind == "CreatableTopic":
-            if self._random.random() < 0.8:
-                made.assignments = []
-            if self._random.random() < 0.6:
-                made.configs = []
-        if kind == "DeleteTopicState" and self._random.random() < 0.9:
-            if self._random.random() < 0.5:
-                made.name = None
-            else:
-                made.topic_id = UUID(int=0)
-        if kind == "MetadataRequestTopic" and self._random.random() < 0.9:
-            if made.topic_id != UUID(int=0) and self._random.random() < 0.4:
-                made.name = None
-            else:
-                made.topic_id = UUID(int=0)
-                made.name = made.name or self.topic_name(kind)  # neither of both is more than Kafka can bear
 
     def _field(self, cls: type[Any], field: Field, version: int) -> Any:
         random = self._random
@@ -226,10 +178,10 @@ class Maker:
         if isinstance(wire, type):
             return self.message(wire, version)
         if name == "records":
-            producers = [placeholder("producer", n) for n in range(self._symbols.known("producer"))]
-            return any_batches(random, producers, self._now)
+            producers = [placeholder("producer", n) for n in range(self._known("producer"))]
+            return any_batches(random, producers, self._now, version)
         if wire is uuid:
-            known = [placeholder("topic", n) for n in range(self._symbols.known("topic"))]
+            known = [placeholder("topic", n) for n in range(self._known("topic"))]
             return random.choice([*known * 4, NOBODY, UUID(int=0)])
         if wire is boolean:
             return random.random() < (0.1 if name == "validate_only" else 0.5)
@@ -245,7 +197,7 @@ class Maker:
             return self._random.choice([*marks, self._now, self._now + 5, self._now + 500])
         for kind_of in ("producer", "session"):
             if name == f"{kind_of}_id":
-                known = [placeholder(kind_of, n) for n in range(self._symbols.known(kind_of))]
+                known = [placeholder(kind_of, n) for n in range(self._known(kind_of))]
                 nothing = -1 if kind_of == "producer" else 0
                 return self._random.choice([nothing, nothing, *known * 2, 12_345])
         return self._random.choice(NUMBERS.get(name, [field.default]))  # type: ignore[list-item]
@@ -254,10 +206,12 @@ class Maker:
         random = self._random
         if (kind, name) in _TOPIC_NAMES or name == "resource_name":
             return self.topic_name(kind)
+        if kind in {"OffsetCommitRequest", "OffsetFetchRequest"} and name == "group_id" and version == 0:
+            return f"{self._prefix}{OF_ZOOKEEPER}"
         if name in _GROUP_NAMES:
             return random.choice([f"{self._prefix}g{n}" for n in (0, 0, 0, 0, 1, 1, 2)] + [""])
         if name == "member_id":
-            known = [placeholder("member", n) for n in range(self._symbols.known("member"))]
+            known = [placeholder("member", n) for n in range(self._known("member"))]
             own = ["m0", "m0", "m0", "m1", "m2"] if "Consumer" in kind else ["", "", ""]
             return random.choice([*own, *known * 2, "", "ghost"])
         if (kind, name) == ("JoinGroupRequestProtocol", "name"):

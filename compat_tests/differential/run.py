@@ -1,6 +1,9 @@
-"""Runs stories against both brokers and reports where they differ: `python -m compat_tests.differential`.
+"""Tells stories to ours and to Apache Kafka and reports where the answers differ.
 
 A difference counts when the same story shows it three times: what depends on which of two timers fires first does not.
+
+Apache Kafka differs from itself, too. Beside 3.9.1 a 4.3.1 is asked the same, as a witness: where the two releases
+disagree, ours has to answer as one of them.
 """
 
 from __future__ import annotations
@@ -10,35 +13,26 @@ import time
 from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from compat_tests import servers
+from compat_tests.differential import brokers
 from compat_tests.differential.expected import Difference, reason
+from compat_tests.differential.settling import clean, settle
 from compat_tests.differential.sides import Side
 from compat_tests.differential.stories import story
+from compat_tests.differential.witness import Witness
 from pykafka_broker.protocol.api import ApiKey
-from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
-from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
-from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest
-from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
-from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
-from pykafka_broker.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from pykafka_broker.protocol.messages.metadata import MetadataRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
+    from compat_tests.differential.sides import Step
+    from compat_tests.servers import Server
+
 TRIES = 3
-SETTLE_SECONDS = 2
-WARM_SECONDS = 60
+WITNESS_OF = {"3.9.1": "4.3.1"}
 CHANGES_TOPICS = {
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
@@ -49,27 +43,14 @@ CHANGES_TOPICS = {
 }
 CHANGES_CONFIGS = {ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_CONFIGS}
 APPLIED_SECONDS = 0.05
-PROPERTIES = {
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "3",
-    "offsets.topic.replication.factor": "1",
-    "max.incremental.fetch.session.cache.slots": "100000",
-}
-PROPERTIES_OF_4 = {
-    "group.consumer.min.assignment.interval.ms": "0",
-    "group.consumer.assignment.interval.ms": "0",
-}
+ABSENT = "not there"
 
 
-class InDisguise(servers.OurBroker):
-    """Our broker as the release it is compared with."""
+class Cell(NamedTuple):
+    """One version of one API."""
 
-    def __init__(self, directory: Path, properties: Mapping[str, str], release: str) -> None:
-        super().__init__(directory, properties)
-        self._release = release
-
-    def _command(self) -> list[str]:
-        return [*super()._command(), "--as-release", self._release]
+    key: ApiKey
+    version: int
 
 
 @dataclass(slots=True)
@@ -77,63 +58,60 @@ class Report:
     """What a run found. Owned by the run that fills it."""
 
     requests: int = 0
-    asked: Counter[tuple[str, int]] = field(default_factory=Counter)
+    asked: Counter[Cell] = field(default_factory=Counter)
+    without_error: Counter[Cell] = field(default_factory=Counter)
     meant: Counter[str] = field(default_factory=Counter)
+    witnessed: Counter[str] = field(default_factory=Counter)
     unexplained: list[tuple[int, Difference]] = field(default_factory=list)
 
 
 class Comparison:
-    """Both brokers, started, and what they were asked. Owns the brokers."""
+    """The brokers, started, and what they were asked. Owns the brokers."""
 
     def __init__(self, directory: Path, release: str, *, explore: bool = False) -> None:
         """`explore`: tell every story once and to its end, echoes of differences included."""
         self._explore = explore
-        properties = PROPERTIES | (PROPERTIES_OF_4 if release.startswith("4") else {})
-        self._theirs = servers.make(f"kafka-{release}", directory / "theirs", properties)
-        self._ours = InDisguise(directory / "ours", properties, release)
+        self._release = release
+        self._ours = brokers.ours(directory / "ours", release)
+        self._theirs = brokers.apache_kafka(directory / "theirs", release)
+        self._other = WITNESS_OF.get(release)
+        self._third = None if self._other is None else brokers.apache_kafka(directory / "other", self._other)
         self.report = Report()
+        self.offered: brokers.Offer = {}
+        """Versions of every API that both offer."""
+        self._witness: Witness | None = None
         self._started = int(time.time()) * 1000
         self._told = 0
         self._resources = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        for server in (self._theirs, self._ours):
-            self._resources.callback(server.close)
-            await asyncio.to_thread(server.start)
-        self._sides = (Side(self._ours.bootstrap), Side(self._theirs.bootstrap))
-        for side in self._sides:
-            self._resources.push_async_callback(side.close)
-            await _warm(side)
-        self._offered = await self._both_offer()
+        self._sides = [await self._open(server) for server in (self._ours, self._theirs)]
+        ours, theirs = [await brokers.offer(side, self._release) for side in self._sides]
+        self.offered = brokers.shared(ours, theirs)
+        if self._third is not None and self._other is not None:
+            side = await self._open(self._third)
+            self._witness = Witness(side, await brokers.offer(side, self._other), self._other)
         return self
+
+    async def _open(self, server: Server) -> Side:
+        self._resources.callback(server.close)
+        await asyncio.to_thread(server.start)
+        side = Side(server.bootstrap)
+        self._resources.push_async_callback(side.close)
+        await brokers.warm(side)
+        return side
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._resources.aclose()
 
-    @property
-    def offered(self) -> Mapping[int, tuple[int, int]]:
-        """Versions of every API that both offer."""
-        return self._offered
+    def cells(self) -> list[Cell]:
+        """Every version of every API that both offer."""
+        return [Cell(key, n) for key, (low, high) in self.offered.items() for n in range(low, high + 1)]
 
-    async def _both_offer(self) -> dict[int, tuple[int, int]]:
-        request = ApiVersionsRequest(client_software_name="differ", client_software_version="1")
-        ours, theirs = [
-            {
-                ApiKey(api.api_key): (api.min_version, api.max_version)
-                for api in (await side.exchange(ApiKey.API_VERSIONS, 3, request)).api_keys
-            }
-            for side in self._sides
-        ]
-        shared = {
-            key: (max(low, theirs[key][0]), min(high, theirs[key][1]))
-            for key, (low, high) in ours.items()
-            if key in theirs
-        }
-        if self._theirs.kraft:  # type: ignore[attr-defined]
-            shared[ApiKey.PRODUCE] = (3, shared[ApiKey.PRODUCE][1])  # shown from 0, but not taken
-        return {key: span for key, span in shared.items() if span[0] <= span[1]}
+    def never_asked(self) -> list[Cell]:
+        return [cell for cell in self.cells() if not self.report.asked[cell]]
 
     async def tell(self, seed: int) -> list[Difference]:
         """One story; told again if the answers differ. What differed every time is what is returned."""
@@ -151,87 +129,72 @@ class Comparison:
         """Up to the first unexplained difference: what follows it would only be its echo."""
         self._told += 1
         prefix = f"story{self._told}-"
-        for side in self._sides:
+        sides = list(self._sides)
+        if self._witness is not None:
+            self._witness.begin(prefix)
+            sides.append(self._witness.side)
+        for side in sides:
             side.begin(prefix)
+
+        def known(kind: str) -> int:
+            return min(side.symbols.known(kind) for side in sides)
+
         found: list[Difference] = []
-        for step in story(seed, prefix, self._offered, self._sides[0].symbols, self._started):
-            ours, theirs = await asyncio.gather(*(side.ask(step) for side in self._sides))
-            self.report.requests += 1
-            self.report.asked[step.key.name, step.version] += 1
-            here = [Difference(step, *where) for where in differing(ours, theirs)]
+        alone = () if self._witness is None else self._witness.cannot_say(self.cells())
+        for step in story(seed, prefix, self.offered, alone, known, self._started):
+            if self._witness is not None and not self._witness.is_of_use(step):
+                break
+            here, goes_on = await self._ask(step)
             found += here
-            if not self._explore and any(reason(difference) is None for difference in here):
+            if self._witness is not None and self._witness.is_lost:
+                sides = sides[:2]
+            if not goes_on:
                 break
             if step.key in CHANGES_TOPICS:
-                await self._settle(prefix)
+                await settle(sides, prefix)
             if step.key in CHANGES_CONFIGS:
                 await asyncio.sleep(APPLIED_SECONDS)
-        await self._clean(prefix)
+        for side in self._sides if self._witness is None else [*self._sides, self._witness.side]:
+            await clean(side, prefix)
         return found
 
-    async def _settle(self, prefix: str) -> None:
-        """Wait until both know the same topics and lead all of their partitions."""
-        give_up = time.monotonic() + SETTLE_SECONDS
-        while time.monotonic() < give_up:
-            shapes = [await self._shape(side, prefix) for side in self._sides]
-            if shapes[0] is not None and shapes[0] == shapes[1]:
-                return
-            await asyncio.sleep(0.01)
+    async def _ask(self, step: Step) -> tuple[list[Difference], bool]:
+        """How the answers to one request differ, and whether the story goes on after it."""
+        asked = [side.ask(step) for side in self._sides]
+        if self._witness is not None:
+            asked.append(self._witness.ask(step))
+        ours, theirs, *others = await asyncio.gather(*asked)
+        self._count(step, theirs)
+        here = [Difference(step, *where, self._release) for where in differing(ours, theirs)]
+        if self._witness is not None:
+            other = {path for path, _, _ in differing(ours, others[0])}
+            here = [each for each in here if not self._is_witnessed(each, other)]
+        goes_on = not any(reason(difference) is None for difference in here)
+        return here, self._explore or goes_on
 
-    async def _shape(self, side: Side, prefix: str) -> dict[str, int] | None:
-        """The story's topics and their sizes; None while one is not led."""
-        version = self._offered[ApiKey.LIST_OFFSETS][1]
-        answer = await side.exchange(ApiKey.METADATA, 9, MetadataRequest(topics=None))
-        topics = {t.name: len(t.partitions) for t in answer.topics if t.name.startswith(prefix)}
-        asked = [
-            ListOffsetsTopic(
-                name=name,
-                partitions=[ListOffsetsPartition(partition_index=n, timestamp=-1) for n in range(size)],
-            )
-            for name, size in topics.items()
-        ]
-        ends = await side.exchange(
-            ApiKey.LIST_OFFSETS, version, ListOffsetsRequest(replica_id=-1, topics=asked)
-        )
-        led = all(not p.error_code for topic in ends.topics for p in topic.partitions)
-        return topics if led else None
+    def _is_witnessed(self, difference: Difference, other: set[str]) -> bool:
+        """Whether it is a difference between two releases of Apache Kafka, of which ours is like the newer."""
+        assert self._witness is not None
+        if reason(difference) is not None or difference.path in other or not self._witness.answered:
+            return False
+        self._witness.agreed()
+        self.report.witnessed[f"{difference.step.key.name} {difference.path}"] += 1
+        return True
 
-    async def _clean(self, prefix: str) -> None:
-        for side in self._sides:
-            answer = await side.exchange(ApiKey.METADATA, 9, MetadataRequest(topics=None))
-            names = [topic.name for topic in answer.topics if topic.name.startswith(prefix)]
-            groups = ["", *(f"{prefix}g{n}" for n in range(3))]
-            await side.exchange(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=groups))
-            await side.exchange(
-                ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=names, timeout_ms=30_000)
-            )
+    def _count(self, step: Step, answer: Any) -> None:
+        cell = Cell(step.key, step.version)
+        self.report.requests += 1
+        self.report.asked[cell] += 1
+        self.report.without_error[cell] += not _has_error(answer)
 
 
-async def _warm(side: Side) -> None:
-    """Wait until the broker's coordinators have loaded and it hands out producer ids."""
-    deadline = time.monotonic() + WARM_SECONDS
-    groups = [f"warm{n}" for n in range(20)]
-    while time.monotonic() < deadline:
-        found = await side.exchange(
-            ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=groups)
-        )
-        probes = [
-            (
-                await side.exchange(ApiKey.HEARTBEAT, 4, HeartbeatRequest(group_id=each, member_id="m"))
-            ).error_code
-            for each in groups
-        ]
-        producer = await side.exchange(
-            ApiKey.INIT_PRODUCER_ID, 2, InitProducerIdRequest(transactional_id=None)
-        )
-        if (
-            not any(each.error_code for each in found.coordinators)
-            and set(probes) == {ErrorCode.UNKNOWN_MEMBER_ID}
-            and producer.error_code == 0
-        ):
-            return
-        await asyncio.sleep(0.1)
-    raise servers.NotServing("the coordinators did not load")
+def _has_error(answer: Any) -> bool:
+    """Whether an answer, or anything in it, is a refusal."""
+    if isinstance(answer, dict):
+        return bool(answer.get("error_code")) or any(map(_has_error, answer.values()))
+    if isinstance(answer, list):
+        return any(map(_has_error, answer))
+    return False
 
 
 def differing(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -239,9 +202,12 @@ def differing(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, Any
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in ours:
             yield from differing(ours[name], theirs[name], f"{path}.{name}" if path else name)
+    elif path.endswith("configs") and isinstance(ours, list) and isinstance(theirs, list):
+        mine, other = ({config["name"]: config for config in each} for each in (ours, theirs))
+        for name in sorted({*mine, *other}):
+            yield from differing(mine.get(name, ABSENT), other.get(name, ABSENT), f"{path}[{name}]")
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for mine, other in zip(ours, theirs, strict=True):
-            named = mine.get("name") if path.endswith("configs") and isinstance(mine, dict) else ""
-            yield from differing(mine, other, f"{path}[{named}]")
+        for one, another in zip(ours, theirs, strict=True):
+            yield from differing(one, another, f"{path}[]")
     elif ours != theirs:
         yield path, ours, theirs

@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from compat_tests.differential.batches import Batches
+from compat_tests.differential.crews import crews
 from compat_tests.differential.fields import Maker
 from compat_tests.differential.sides import Step
 from pykafka_broker.protocol.api import APIS, ApiKey
@@ -14,9 +15,7 @@ from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataR
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from compat_tests.differential.symbols import Symbols
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
 K = ApiKey
 MOODS: dict[str, tuple[ApiKey, ...]] = {
@@ -37,9 +36,10 @@ MOODS: dict[str, tuple[ApiKey, ...]] = {
 }  # fmt: skip
 BROKEN_VERSIONS = 0.01
 LENGTH = 60
+TOUR_EVERY = 10
 
 
-def opening(prefix: str, offered: Mapping[int, tuple[int, int]], now: int) -> Iterator[Step]:
+def opening(prefix: str, offered: Mapping[ApiKey, tuple[int, int]], now: int) -> Iterator[Step]:
     """Every story has two topics, and a few records in one."""
     topics = [
         CreatableTopic(name=f"{prefix}t{n}", num_partitions=size, replication_factor=1)
@@ -63,20 +63,45 @@ def opening(prefix: str, offered: Mapping[int, tuple[int, int]], now: int) -> It
     )
 
 
-def story(
-    seed: int, prefix: str, offered: Mapping[int, tuple[int, int]], symbols: Symbols, now: int
-) -> Iterator[Step]:
-    """The steps of one story; each may name what was handed out in answers to those before it."""
-    random = Random(seed)
-    maker = Maker(random, prefix, symbols, now)
-    yield from opening(prefix, offered, now)
+def _in_a_mood(random: Random, offered: Mapping[ApiKey, tuple[int, int]]) -> Iterator[tuple[ApiKey, int]]:
     mood = random.choice([key for key in MOODS if any(api in offered for api in MOODS[key])])
     keys = [key for key in MOODS[mood] if key in offered]
     for _ in range(LENGTH):
         key = random.choice(keys)
+        yield key, random.randint(*offered[key])
+
+
+def _tour(
+    random: Random, offered: Mapping[ApiKey, tuple[int, int]], alone: Collection[tuple[ApiKey, int]]
+) -> Iterator[tuple[ApiKey, int]]:
+    """Once through every version of every API, so that none is left out; what has no witness comes first."""
+    places = [
+        (key, version) for key, (oldest, newest) in offered.items() for version in range(oldest, newest + 1)
+    ]
+    random.shuffle(places)
+    places.sort(key=lambda place: place not in alone)
+    yield from places
+
+
+def story(
+    seed: int,
+    prefix: str,
+    offered: Mapping[ApiKey, tuple[int, int]],
+    alone: Collection[tuple[ApiKey, int]],
+    known: Callable[[str], int],
+    now: int,
+) -> Iterator[Step]:
+    """The steps of one story; each may name what was handed out in answers to those before it."""
+    random = Random(seed)
+    maker = Maker(random, prefix, known, now)
+    yield from opening(prefix, offered, now)
+    is_tour = seed % TOUR_EVERY == 0
+    asked = _tour(random, offered, alone) if is_tour else _in_a_mood(random, offered)
+    if is_tour:
+        yield from crews(random, prefix, offered, known)
+    for key, version in asked:
         oldest, newest = offered[key]
-        version = random.randint(oldest, newest)
-        if key is K.JOIN_GROUP and version == 0 and random.random() < 0.9:
+        if key is K.JOIN_GROUP and version == 0 and not is_tour:
             version = newest  # it knows no timeout but that of the session, and would wait for so long
         if random.random() < BROKEN_VERSIONS:
             version = random.choice([newest + 1, oldest - 1])

@@ -55,6 +55,11 @@ class Symbols:
             values.append(value)
         return f"{kind}#{values.index(value)}"
 
+    def place(self, kind: str, value: Any) -> int:
+        """Where it stands among those of its kind; -1 if it was not handed out."""
+        values = self.seen.get(kind, [])
+        return values.index(value) if value in values else -1
+
     def known(self, kind: str) -> int:
         return len(self.seen.get(kind, ()))
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from compat_tests.frameworks.connect import Connect
 from compat_tests.frameworks.streams import Application
 
 if TYPE_CHECKING:
@@ -33,6 +34,25 @@ def application(
         topics = [topic(partitions) for _ in range(inputs)]
         name = f"{fresh_name}-{len(made)}"
         made.append(Application(version, broker, name, topology, topics, topic(), tmp_path / name))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+class MakeConnect(Protocol):
+    def __call__(self, version: str) -> Connect: ...
+
+
+@pytest.fixture
+def connect(broker: Server, fresh_name: str, tmp_path: Path) -> Iterator[MakeConnect]:
+    """Makes workers of Kafka Connect that belong together."""
+    made: list[Connect] = []
+
+    def make(version: str) -> Connect:
+        name = f"{fresh_name}-connect-{len(made)}"
+        made.append(Connect(version, broker, name, tmp_path / name))
         return made[-1]
 
     yield make

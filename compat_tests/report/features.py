@@ -74,6 +74,18 @@ AREAS = (
         ),
         ("Kafka Streams",),
     ),
+    Area(
+        "Kafka Connect",
+        (
+            "connect: standalone",
+            "connect: distributed",
+            "connect: stopped and started",
+            "connect: killed and replaced",
+            "connect: offsets altered",
+            "connect: internal topics",
+        ),
+        ("Kafka Connect",),
+    ),
 )
 FEATURES = tuple(feature for area in AREAS for feature in area.features)
 

@@ -86,6 +86,11 @@ AREAS = (
         ),
         ("Kafka Connect",),
     ),
+    Area(
+        "Flink's Kafka connector",
+        ("flink: source to sink", "flink: killed and restored"),
+        ("Flink Kafka connector",),
+    ),
 )
 FEATURES = tuple(feature for area in AREAS for feature in area.features)
 

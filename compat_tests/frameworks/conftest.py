@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from compat_tests.conftest import create_topic
 from compat_tests.frameworks.connect import Connect
 from compat_tests.frameworks.streams import Application
 
@@ -13,27 +14,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from compat_tests.conftest import MakeTopic
     from compat_tests.servers import Server
 
 
 class MakeApplication(Protocol):
     def __call__(
-        self, version: str, topology: str, *, inputs: int = 1, partitions: int = 2
+        self, version: str, topology: str, *, inputs: int = 1, partitions: int = 2, on: Server | None = None
     ) -> Application: ...
 
 
 @pytest.fixture
-def application(
-    broker: Server, topic: MakeTopic, fresh_name: str, tmp_path: Path
-) -> Iterator[MakeApplication]:
-    """Makes applications of Kafka Streams, with fresh topics to read and one to write."""
+def application(broker: Server, fresh_name: str, tmp_path: Path) -> Iterator[MakeApplication]:
+    """Makes applications of Kafka Streams, with fresh topics, on the shared broker or on another."""
     made: list[Application] = []
 
-    def make(version: str, topology: str, *, inputs: int = 1, partitions: int = 2) -> Application:
-        topics = [topic(partitions) for _ in range(inputs)]
-        name = f"{fresh_name}-{len(made)}"
-        made.append(Application(version, broker, name, topology, topics, topic(), tmp_path / name))
+    def make(
+        version: str, topology: str, *, inputs: int = 1, partitions: int = 2, on: Server | None = None
+    ) -> Application:
+        server, name = on or broker, f"{fresh_name}-{len(made)}"
+        topics = [create_topic(server.bootstrap, f"{name}-in-{n}", partitions) for n in range(inputs)]
+        output = create_topic(server.bootstrap, f"{name}-out")
+        made.append(Application(version, server, name, topology, topics, output, tmp_path / name))
         return made[-1]
 
     yield make

@@ -12,6 +12,7 @@ from compat_tests.frameworks.topics import Reader, Said, bounds, configs, wait_f
 from compat_tests.servers import wait_until
 
 if TYPE_CHECKING:
+    from compat_tests.conftest import MakeBroker
     from compat_tests.frameworks.conftest import MakeApplication
     from compat_tests.frameworks.streams import Application
 
@@ -129,6 +130,29 @@ def test_instances_share_the_tasks_and_take_over_from_one_that_was_killed(
         wait_until(lambda: another.ask("tasks").split() == all_tasks, "it takes over the tasks", 90)
         reader.wait(lambda: reader.latest() == counted(before, during, after), "the rest is counted")
         another.finish()
+
+
+@pytest.mark.feature("streams: broker killed and restarted")
+@BOTH
+def test_an_instance_goes_on_when_the_broker_was_killed_and_is_back(
+    application: MakeApplication, own_broker: MakeBroker, version: str
+) -> None:
+    broker = own_broker(group_initial_rebalance_delay_ms=0)
+    app = application(version, "word-count", on=broker)
+    before, during, after = lines(300, 11), lines(3000, 12), lines(300, 13)
+    with Reader(broker.bootstrap, app.output) as reader:
+        tell(app, before)
+        instance = app.start()
+        reader.wait(lambda: reader.latest() == counted(before), "the words are counted")
+        tell(app, during)
+        broker.kill()
+        broker.start()
+        tell(app, after)
+        reader.wait(lambda: at_least(reader.latest(), counted(before, during, after)), "nothing is lost")
+        settled(app)
+        # A request that was answered by nobody is sent again; what it had brought is not counted twice.
+        assert at_least(counted(before, during, during, after), reader.latest())
+        instance.finish()
 
 
 @pytest.mark.feature("streams: internal topics")

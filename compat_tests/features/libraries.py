@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests import provision, versions
+from compat_tests import provision, toolchains, versions
 from compat_tests.report.cannot import cannot
 from compat_tests.samples import CODECS
 from compat_tests.versions import HARNESS
@@ -36,16 +37,18 @@ class Library:
     acks: tuple[str, ...] = ACKS
     long: bool = False
     """Whether `make test` leaves it to `make compat`."""
+    found: Callable[[], str] | None = None
+    """Asks for the version, where only the machine knows it."""
 
     def __str__(self) -> str:
-        return f"{self.name}-{self.version}".replace(" ", "-")
+        return re.sub(r"[ /]", "-", f"{self.name}-{self.version}")
 
     def can(self, feature: str) -> bool:
         return feature not in cannot(self.name, self.version)
 
     def param(self, *more: object) -> ParameterSet:
         """The library as a test's parameter, marked for the report."""
-        marks = [pytest.mark.client(self.name, self.version)] + [pytest.mark.long] * self.long
+        marks = [pytest.mark.client(self.name, self.found or self.version)] + [pytest.mark.long] * self.long
         return pytest.param(self, *more, id="-".join(map(str, (self, *more))), marks=marks)
 
 
@@ -81,15 +84,23 @@ def java_release(version: str, *, long: bool = True) -> Library:
 
 
 def go(program: str) -> Callable[[], list[str]]:
-    return lambda: [str(provision.go_programs(HARNESS / "go") / f"tasks_{program}")]
+    return lambda: [str(toolchains.go_programs(HARNESS / "go") / f"tasks_{program}")]
 
 
 def node(program: str) -> Callable[[], list[str]]:
     def command() -> list[str]:
-        runtime, directory = provision.node_program(HARNESS / "node")
+        runtime, directory = toolchains.node_program(HARNESS / "node")
         return [str(runtime), str(directory / f"{program}_tasks.js")]
 
     return command
+
+
+def rust() -> list[str]:
+    return [str(toolchains.rust_programs(HARNESS / "rust") / "tasks")]
+
+
+def c() -> list[str]:
+    return [str(toolchains.c_programs(HARNESS / "c") / "tasks")]
 
 
 LIBRARIES = (
@@ -106,4 +117,12 @@ LIBRARIES = (
     Library("sarama", versions.go("github.com/IBM/sarama"), go("sarama")),
     Library("kafka-go", versions.go("github.com/segmentio/kafka-go"), go("kafkago")),
     Library("kafkajs", versions.node("kafkajs"), node("kafkajs"), codecs=("none", "gzip")),
+    Library(
+        "@platformatic/kafka",
+        versions.node("@platformatic/kafka"),
+        node("platformatic"),
+        codecs=("none", "gzip", "snappy", "lz4"),  # zstd needs a newer Node than many machines have
+    ),
+    Library("rskafka", versions.rust("rskafka"), rust, acks=("all",), long=True),
+    Library("C with librdkafka", "of the system", c, found=versions.librdkafka),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests import provision, versions
+from compat_tests import provision, toolchains, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +34,8 @@ class Client:
     watched: bool = False
     """Whether the members are processes of their own, watched by the program: their words are stamped a little late,
     a kill is the program's to do, and an interrupted member drops a record it has taken (kcat does)."""
+    wakes: bool = True
+    """Whether a member that was silent for longer than its session joins again; if not, it does so on no broker."""
     environment: Callable[[], Mapping[str, str]] = field(default=dict)
     long: bool = False
     """Whether only `make compat` meets it."""
@@ -47,12 +49,19 @@ def python(program: str) -> Callable[[], list[str]]:
 
 
 def go(program: str) -> Callable[[], list[str]]:
-    return lambda: [str(provision.go_programs(HARNESS / "go") / program)]
+    return lambda: [str(toolchains.go_programs(HARNESS / "go") / program)]
 
 
-def kafkajs() -> list[str]:
-    node, directory = provision.node_program(HARNESS / "node")
-    return [str(node), str(directory / "kafkajs_member.js")]
+def node(program: str) -> Callable[[], list[str]]:
+    def command() -> list[str]:
+        runtime, directory = toolchains.node_program(HARNESS / "node")
+        return [str(runtime), str(directory / f"{program}_member.js")]
+
+    return command
+
+
+def c() -> list[str]:
+    return [str(toolchains.c_programs(HARNESS / "c") / "member")]
 
 
 def java(classpath: str = "") -> list[str]:
@@ -100,13 +109,27 @@ JAVA = Client(
     ),
 )
 JAVA_848 = Client("java-848", java, versions.JAVA_CLIENT, CONSUMER, ("uniform", "range"))
-KAFKAJS = Client("kafkajs", kafkajs, versions.KAFKAJS)
+KAFKAJS = Client("kafkajs", node("kafkajs"), versions.KAFKAJS)
+PLATFORMATIC = Client("platformatic", node("platformatic"), versions.PLATFORMATIC, keeps_metadata=False)
+PLATFORMATIC_848 = Client(
+    "platformatic-848",
+    node("platformatic"),
+    versions.PLATFORMATIC,
+    CONSUMER,
+    ("uniform", "range"),
+    keeps_metadata=False,
+    wakes=False,
+)
+LIBRDKAFKA = Client(
+    "librdkafka", c, versions.LIBRDKAFKA, assignors=("range", "roundrobin", "cooperative-sticky")
+)
 FRANZ_GO = Client(
     "franz-go",
     go("franz"),
     versions.FRANZ_GO,
     assignors=("range", "roundrobin", "sticky", "cooperative-sticky"),
 )
+FRANZ_GO_848 = Client("franz-go-848", go("franz"), versions.FRANZ_GO, CONSUMER, ("uniform", "range"))
 SARAMA = Client("sarama", go("sarama"), versions.SARAMA, assignors=("range", "roundrobin", "sticky"))
 KAFKA_GO = Client(
     "kafka-go", go("kafkago"), versions.KAFKA_GO, assignors=("range", "roundrobin"), keeps_metadata=False
@@ -124,6 +147,10 @@ ALL = (
     FRANZ_GO,
     SARAMA,
     KAFKA_GO,
+    PLATFORMATIC,
+    LIBRDKAFKA,
+    PLATFORMATIC_848,
+    FRANZ_GO_848,
 )
 
 
@@ -138,12 +165,55 @@ def java_release(client: Client, version: str) -> Client:
     return release(client, version, command=lambda: java(provision.java_client(version, HARNESS / "java")))
 
 
+def python_release(client: Client, version: str, *pins: str, **instead: object) -> Client:
+    """The same members by another release, installed apart with what it needs pinned beside it."""
+    name, _ = client.library.args
+
+    def packages() -> dict[str, str]:
+        return {"PYTHONPATH": str(provision.python_packages(f"{name}=={version}", *pins))}
+
+    return release(client, version, environment=packages, **instead)
+
+
+KAFKA_PYTHON_2_3 = python_release(KAFKA_PYTHON, "2.3.3", assignors=("range", "roundrobin", "sticky"))
+CONFLUENT_2_0 = python_release(CONFLUENT, "2.0.2")
+JAVA_2_8, JAVA_3_9, JAVA_4_4 = (java_release(JAVA, version) for version in ("2.8.2", "3.9.1", "4.4.0"))
+JAVA_848_3_9, JAVA_848_4_4 = (java_release(JAVA_848, version) for version in ("3.9.1", "4.4.0"))
+
 RELEASES = (
-    java_release(JAVA, "3.9.1"),
-    java_release(JAVA, "4.4.0"),
-    java_release(JAVA_848, "4.4.0"),
+    KAFKA_PYTHON_2_3,
+    python_release(KAFKA_PYTHON, "2.0.6"),
+    CONFLUENT_2_0,
+    python_release(AIOKAFKA, "0.8.1", "kafka-python==2.0.2"),
+    java_release(JAVA, "2.1.1"),
+    JAVA_2_8,
+    JAVA_3_9,
+    JAVA_4_4,
+    JAVA_848_3_9,
+    JAVA_848_4_4,
 )
 """Other releases than those of ALL."""
+
+STATIC = (
+    CONFLUENT,
+    JAVA,
+    KAFKA_PYTHON,
+    AIOKAFKA,
+    KCAT,
+    FRANZ_GO,
+    SARAMA,
+    PLATFORMATIC,
+    LIBRDKAFKA,
+    KAFKA_PYTHON_2_3,
+    CONFLUENT_2_0,
+    JAVA_2_8,
+    JAVA_3_9,
+    JAVA_4_4,
+)
+"""Clients with static members in the classic protocol: all but kafkajs and kafka-go, and releases before 2.3."""
+
+STATIC_848 = (CONFLUENT_848, JAVA_848, JAVA_848_3_9, JAVA_848_4_4)
+"""With KIP-848; franz-go and @platformatic/kafka do not get their share back, whichever the broker."""
 
 
 def environment_of(client: Client) -> dict[str, str]:

@@ -43,10 +43,11 @@ def live(crew: Crew, size: int) -> None:
         one.kill()
         crew.settle(*rest)
         one = arrive(crew, rest)
-        one.freeze()
-        crew.settle(*rest)
-        one.thaw()
-        crew.settle(*rest, one)
+        if crew.client.wakes:
+            one.freeze()
+            crew.settle(*rest)
+            one.thaw()
+            crew.settle(*rest, one)
     everything_arrives(crew, feed)
     for program in (*rest, one):
         program.leave()

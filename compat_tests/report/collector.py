@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from compat_tests.provision import Unavailable
 from compat_tests.report import results
 from compat_tests.report.features import FEATURES
 from compat_tests.report.results import FAILED, SKIPPED, ClientName, Result, Run
@@ -23,7 +24,10 @@ def client_of(item: pytest.Item) -> ClientName | None:
     if marker is None:
         return None
     name, version = marker.args
-    return ClientName(name, version() if callable(version) else version)
+    try:
+        return ClientName(name, version() if callable(version) else version)
+    except Unavailable:  # then its tests are skipped, each with the reason
+        return ClientName(name, "?")
 
 
 def features_of(item: pytest.Item) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
@@ -20,13 +21,14 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.StaleMemberEpochException;
-import org.apache.kafka.common.errors.UnknownMemberIdException;
+import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /** Members by Apache Kafka's own consumer; the words are described in compat_tests/harness/__init__.py. */
 public final class JavaMember implements Runnable, ConsumerRebalanceListener {
     private static final ObjectMapper JSON = new ObjectMapper();
+    /** By name: releases before 3.5 know only the first. */
+    private static final Set<String> JOINS_AGAIN = Set.of("UnknownMemberIdException", "StaleMemberEpochException");
     private static final Duration WAIT = Duration.ofMillis(100);
 
     private final JsonNode orders;
@@ -94,7 +96,10 @@ public final class JavaMember implements Runnable, ConsumerRebalanceListener {
     private ConsumerRecords<String, String> poll(KafkaConsumer<String, String> consumer) {
         try {
             return consumer.poll(WAIT);
-        } catch (UnknownMemberIdException | StaleMemberEpochException error) {
+        } catch (ApiException error) {
+            if (!JOINS_AGAIN.contains(error.getClass().getSimpleName())) {
+                throw error;
+            }
             tell(name, "trouble", Map.of("text", error.toString()));
             return ConsumerRecords.empty();
         }

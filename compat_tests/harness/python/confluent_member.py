@@ -16,7 +16,6 @@ def settings(orders: Orders, name: str, report: Report) -> dict[str, object]:
         "bootstrap.servers": orders.bootstrap,
         "group.id": orders.group,
         "client.id": name,
-        "group.protocol": orders.protocol,
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
         "fetch.wait.max.ms": 100,
@@ -28,8 +27,9 @@ def settings(orders: Orders, name: str, report: Report) -> dict[str, object]:
     if orders.protocol == "classic":
         chosen |= {"session.timeout.ms": orders.session_ms, "heartbeat.interval.ms": orders.heartbeat_ms}
         chosen |= {"partition.assignment.strategy": orders.assignor} if orders.assignor else {}
-    elif orders.assignor:
-        chosen["group.remote.assignor"] = orders.assignor
+    else:
+        chosen["group.protocol"] = orders.protocol  # releases before 2.4 do not know the word
+        chosen |= {"group.remote.assignor": orders.assignor} if orders.assignor else {}
     return chosen
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
@@ -20,8 +20,14 @@ ASSIGNORS = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
     "sticky": StickyPartitionAssignor,
-    "cooperative-sticky": CooperativeStickyAssignor,
 }
+with contextlib.suppress(ImportError):  # releases before 3.0 rebalance all at once
+    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+
+    ASSIGNORS["cooperative-sticky"] = CooperativeStickyAssignor
+
+NO_EPOCH = (-1,) * (len(OffsetAndMetadata._fields) - 2)
+"""Positions have a leader epoch since 2.1."""
 
 
 class Listener(ConsumerRebalanceListener):
@@ -61,7 +67,7 @@ def consume(orders: Orders, report: Report, name: str, stop: threading.Event) ->
         if not seen:
             continue
         positions = {
-            place: OffsetAndMetadata(records[-1].offset + 1, orders.metadata or "", -1)
+            place: OffsetAndMetadata(records[-1].offset + 1, orders.metadata or "", *NO_EPOCH)
             for place, records in seen.items()
         }
         try:

@@ -12,6 +12,7 @@ import (
 var assignors = map[string]kgo.GroupBalancer{
 	"range":              kgo.RangeBalancer(),
 	"roundrobin":         kgo.RoundRobinBalancer(),
+	"uniform":            kgo.StickyBalancer(), // the broker's name for it
 	"sticky":             kgo.StickyBalancer(),
 	"cooperative-sticky": kgo.CooperativeStickyBalancer(),
 }
@@ -43,6 +44,9 @@ func consume(ctx context.Context, orders lines.Orders, name string) {
 	}
 	if orders.Assignor != "" {
 		options = append(options, kgo.Balancers(assignors[orders.Assignor]))
+	}
+	if orders.Protocol == "consumer" {
+		options = append(options, kgo.ServerSideBalancer())
 	}
 	if orders.Static {
 		options = append(options, kgo.InstanceID(name))

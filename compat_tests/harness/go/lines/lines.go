@@ -21,6 +21,7 @@ type Orders struct {
 	Members     []string `json:"members"`
 	SessionMs   int      `json:"session_ms"`
 	HeartbeatMs int      `json:"heartbeat_ms"`
+	Protocol    string   `json:"protocol"`
 	Assignor    string   `json:"assignor"`
 	Metadata    string   `json:"metadata"`
 	Static      bool     `json:"static"`

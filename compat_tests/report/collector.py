@@ -73,10 +73,11 @@ class Collector:
 
     def pytest_sessionfinish(self) -> None:
         """A run of a few tests replaces what was known of those, and leaves the rest."""
-        before = results.load(self._run.against) or Run(self._run.against)
-        kept = [result for result in before.results if result.test not in self._open]
-        served = self._run.served or before.served
-        results.save(Run(self._run.against, kept + list(self._open.values()), served))
+        with results.alone(self._run.against):
+            before = results.load(self._run.against) or Run(self._run.against)
+            kept = [result for result in before.results if result.test not in self._open]
+            served = self._run.served or before.served
+            results.save(Run(self._run.against, kept + list(self._open.values()), served))
 
 
 def why(report: pytest.TestReport) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from compat_tests import provision
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 BROKERS = ("ours", "kafka-3.9.1", "kafka-4.3.1")
@@ -52,6 +54,13 @@ class Run:
 
 def path_of(against: str) -> Path:
     return provision.cache() / "compat" / f"{against}.json"
+
+
+@contextlib.contextmanager
+def alone(against: str) -> Iterator[None]:
+    """Nobody else reads the record of this broker to add to it meanwhile: sessions may end at once."""
+    with provision._lock(path_of(against)):
+        yield
 
 
 def save(run: Run) -> None:

@@ -176,7 +176,11 @@ def test_refused(wire, topic, what):
     assert wire.end_offset(name) == 0
 
 
-@pytest.mark.parametrize("data", [b"", messages(b"a")[:-1], messages(b"a")[:16]], ids=["none", "cut", "head"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", messages(b"a")[:-1], messages(b"a")[:16], batch(b"a")[:-1]],
+    ids=["none", "cut", "head", "cut batch"],
+)
 def test_nothing_whole_is_nothing_wrong(wire, topic, data):
     assert produce(wire, topic(), data) == (OK, -1)
 

@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 
 from compat_tests.differential.run import Comparison, Report
+from compat_tests.report import differences
+from compat_tests.report.differences import Asked, DifferentialRun
 
 
 async def compare(release: str, requests: int, seed: int, *, explore: bool, only: int | None) -> int:
@@ -22,6 +24,8 @@ async def compare(release: str, requests: int, seed: int, *, explore: bool, only
                     print(f"story {number}: {difference}\n    {difference.step.request}", flush=True)
             never = comparison.never_asked()
     _print_asked(report, release)
+    if only is None and not explore:
+        differences.save(_record(report, release, seed))
     for why, count in report.meant.most_common():
         print(f"  meant, {count} times: {why}")
     for where, count in report.witnessed.most_common():
@@ -30,6 +34,17 @@ async def compare(release: str, requests: int, seed: int, *, explore: bool, only
         print(f"never asked: {cell.key.name} {cell.version}")
     print(f"{len(report.unexplained)} unexplained differences")
     return 1 if report.unexplained or never else 0
+
+
+def _record(report: Report, release: str, seed: int) -> DifferentialRun:
+    asked = [
+        Asked(cell.key, cell.version, times, report.without_error[cell])
+        for cell, times in sorted(report.asked.items())
+    ]
+    told = [f"story {number}: {difference}" for number, difference in report.unexplained]
+    return DifferentialRun(
+        release, seed, report.requests, asked, dict(report.meant), dict(report.witnessed), told
+    )
 
 
 def _print_asked(report: Report, release: str) -> None:

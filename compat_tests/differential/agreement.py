@@ -68,6 +68,8 @@ def spare(made: Any, version: int) -> None:
             made.member_epoch = -1
         case "DescribeTopicPartitionsRequest":
             made.topics = [topic for topic in made.topics if topic.name]
+        case "DeleteTopicsRequest" if version == 0:
+            made.topic_names = list(dict.fromkeys(made.topic_names))
         case "ProduceRequest":
             _alone_if_broken(made)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from compat_tests.differential import brokers
 from compat_tests.differential.expected import Difference, reason
-from compat_tests.differential.settling import clean, settle
+from compat_tests.differential.settling import clean, forgotten, settle
 from compat_tests.differential.sides import Side
 from compat_tests.differential.stories import story
 from compat_tests.differential.witness import Witness
@@ -152,6 +152,8 @@ class Comparison:
                 break
             if step.key in CHANGES_TOPICS:
                 await settle(sides, prefix)
+            if step.key is ApiKey.DELETE_TOPICS:
+                await forgotten(sides, prefix)
             if step.key in CHANGES_CONFIGS:
                 await asyncio.sleep(APPLIED_SECONDS)
         for side in self._sides if self._witness is None else [*self._sides, self._witness.side]:

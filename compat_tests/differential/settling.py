@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from compat_tests.differential.crews import names as crews_of
 from pykafka_broker.protocol.api import ApiKey
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest
 from pykafka_broker.protocol.messages.list_offsets import (
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 SETTLE_SECONDS = 2
 METADATA_WITH_IDS = 12
 LIST_OFFSETS_OF_ALL = 9
+CREATE_TOPICS_OF_ALL = 4
+NAMES = ("t0", "t1", "t2", "t3", "t.4", "t_4", "missing")
 
 
 async def settle(sides: Sequence[Side], prefix: str) -> None:
@@ -39,6 +43,21 @@ async def settle(sides: Sequence[Side], prefix: str) -> None:
                     side.symbols.name("topic", topic.topic_id)
             return
         await asyncio.sleep(0.01)
+
+
+async def forgotten(sides: Sequence[Side], prefix: str) -> None:
+    """Wait until topics that are gone may be made anew: in 3.9 that takes a moment longer."""
+    give_up = time.monotonic() + SETTLE_SECONDS
+    for side in sides:
+        known = {topic.name for topic in await _topics(side, prefix) or ()}
+        names = [f"{prefix}{name}" for name in NAMES if f"{prefix}{name}" not in known]
+        wanted = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+        request = CreateTopicsRequest(topics=wanted, timeout_ms=30_000, validate_only=True)
+        while time.monotonic() < give_up:
+            answer = await side.exchange(ApiKey.CREATE_TOPICS, CREATE_TOPICS_OF_ALL, request)
+            if all(topic.error_code != ErrorCode.TOPIC_ALREADY_EXISTS for topic in answer.topics):
+                break
+            await asyncio.sleep(0.01)
 
 
 def _sizes(topics: Sequence[MetadataResponseTopic]) -> list[tuple[str | None, int]]:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from compat_tests import provision
-from compat_tests.report import results, tables
+from compat_tests.report import proofs, results, tables
 from compat_tests.report.cannot import CANNOT
 from compat_tests.report.results import BROKERS, FAILED
 
@@ -41,6 +41,7 @@ def main() -> int:
         return 1
     card = tables.Card(runs, CANNOT)
     DOCUMENT.write_text(tables.document(card))
+    proofs.write()
     README.write_text(between_markers(README.read_text(), tables.summary(card)))
     print(tables.summary(card))
     failed = {result.test for result in runs[0].results if result.outcome == FAILED}

@@ -12,7 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_broker.handlers.services import Call, Services, error_code, error_text
-from pykafka_broker.log.validation import problem_of_shape
+from pykafka_broker.log.validation import is_cut, problem_of_shape
 from pykafka_broker.network.connection import ProtocolViolation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
@@ -157,8 +157,10 @@ def _append(
 
 def _in_a_batch(partition: Partition, records: Buffer | None) -> Buffer | None:
     """What a client before 0.11 sent; if it sent a batch for all that, it is taken as such."""
-    if records is None or (len(records) > MAGIC_AT and records[MAGIC_AT] == MAGIC):
-        return records
+    if records is None:
+        return None
+    if len(records) > MAGIC_AT and records[MAGIC_AT] == MAGIC:
+        return None if is_cut(records) else records
     config = partition.log.config
     return upgrade(
         records, config.max_message_bytes, codec=config.compression, level=config.compression_level

@@ -87,6 +87,12 @@ def check_one_batch(data: Buffer, config: LogConfig) -> BatchHeader:
     return header
 
 
+def is_cut(data: Buffer) -> bool:
+    """Whether the batch that `data` begins with goes on beyond it."""
+    length: int = _LENGTH.unpack_from(data, _LENGTH_AT)[0]
+    return len(data) < length + LENGTH_PREFIX
+
+
 def problem_of_shape(data: Buffer | None, *, with_codec: bool) -> KafkaError | None:
     """What keeps Kafka from taking produced records apart, which it does before it looks at anything in them.
 
@@ -97,7 +103,7 @@ def problem_of_shape(data: Buffer | None, *, with_codec: bool) -> KafkaError | N
     (length,) = _LENGTH.unpack_from(data, _LENGTH_AT)
     if length < _MIN_LEGACY_LENGTH or (size > MAGIC_AT and not 0 <= data[MAGIC_AT] <= MAGIC):
         return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch of length {length} cannot be.")
-    if size < length + LENGTH_PREFIX or data[MAGIC_AT] != MAGIC:
+    if is_cut(data) or data[MAGIC_AT] != MAGIC:
         return _invalid("The records do not begin with a whole batch of the format of today.")
     if with_codec and data[_CODEC_AT] & CODEC_MASK > Codec.ZSTD:
         return KafkaError(

@@ -43,6 +43,11 @@ def check_client_batch(data: Buffer, config: LogConfig, now_ms: int) -> BatchHea
 
     Nothing here costs time per record, except on a compacted topic, where every record needs a key."""
     header = check_one_batch(data, config)
+    attributes = header.attributes
+    if attributes & CODEC_MASK > Codec.ZSTD:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression codec {attributes & CODEC_MASK}."
+        )
     if header.base_offset != 0:
         raise _invalid(f"The base offset of the record batch should be 0, but it is {header.base_offset}.")
     count = header.record_count
@@ -50,15 +55,10 @@ def check_client_batch(data: Buffer, config: LogConfig, now_ms: int) -> BatchHea
         raise _invalid(
             f"Last offset delta {header.last_offset_delta} does not fit a count of {count} records."
         )
-    attributes = header.attributes
     if attributes & CONTROL_BIT:
         raise _invalid("Clients are not allowed to write control records.")
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise _invalid(f"Invalid sequence number {header.base_sequence} of producer {header.producer_id}.")
-    if attributes & CODEC_MASK > Codec.ZSTD:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression codec {attributes & CODEC_MASK}."
-        )
     if config.compact:
         _check_keys(data)
     if config.timestamp_type is TimestampType.CREATE_TIME:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 NO_ID = UUID(int=0)
 KIND_TOPIC = 2
 GROUPS_SINCE = 8
+DOTTED, UNDERSCORED = "t.4", "t_4"
+OPERATIONS = range(4)
 CONFIGS = {
     "retention.ms": ["100000000", "-1", "-2", "abc", None, "", " 100000000 "],
     "max.message.bytes": ["1000000", "2000", "-1", "abc", "1.5"],
@@ -68,6 +70,15 @@ def spare(made: Any, version: int) -> None:
             made.member_epoch = -1
         case "DescribeTopicPartitionsRequest":
             made.topics = [topic for topic in made.topics if topic.name]
+        case "AlterConfigsResource":
+            unknown = [
+                each for each in made.configs if getattr(each, "config_operation", 0) not in OPERATIONS
+            ]
+            made.configs = unknown[:1] or made.configs
+        case "CreateTopicsRequest" | "MetadataRequest" if made.topics:
+            names = [topic.name or "" for topic in made.topics]
+            if any(name.endswith(DOTTED) for name in names):
+                made.topics = [topic for topic in made.topics if not (topic.name or "").endswith(UNDERSCORED)]
         case "DeleteTopicsRequest" if version == 0:
             made.topic_names = list(dict.fromkeys(made.topic_names))
         case "ProduceRequest":

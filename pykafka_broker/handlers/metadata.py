@@ -96,7 +96,10 @@ def _describe(
         code = failures.get(asked.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     except KafkaError as error:
         code = error_code(error)
-    return MetadataResponseTopic(error_code=code, name=asked.name)
+    unknown = MetadataResponseTopic(error_code=code, name=asked.name)
+    if request.include_topic_authorized_operations:
+        unknown.topic_authorized_operations = TOPIC_OPERATIONS
+    return unknown
 
 
 def _refused(asked: MetadataRequestTopic) -> MetadataResponseTopic:

@@ -186,6 +186,16 @@ async def test_who_asks_for_metadata_by_id_is_told_of_ids_only(client: Client) -
     assert [topic.name for topic in answer.topics] == ["u"]
 
 
+async def test_what_may_be_done_with_a_topic_is_told_of_unknown_ones_too(client: Client) -> None:
+    asked = MetadataRequest(
+        topics=[MetadataRequestTopic(name="missing")],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+    )
+    [topic] = (await client.call(K.METADATA, 9, asked)).topics
+    assert (topic.error_code, topic.topic_authorized_operations > 0) == (E.UNKNOWN_TOPIC_OR_PARTITION, True)
+
+
 async def test_a_cursor_points_at_a_topic_that_is_asked_for(client: Client) -> None:
     def ask(cursor: str | None, *topics: str, most: int = 10) -> describe.DescribeTopicPartitionsRequest:
         return describe.DescribeTopicPartitionsRequest(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 NO_ID = UUID(int=0)
 KIND_TOPIC = 2
 GROUPS_SINCE = 8
+NO_SESSION = -1
 DOTTED, UNDERSCORED = "t.4", "t_4"
 OPERATIONS = range(4)
 CONFIGS = {
@@ -62,6 +63,8 @@ def spare(made: Any, version: int) -> None:
         case "FetchRequest":
             made.isolation_level = max(0, min(made.isolation_level, 1))
             made.replica_id = -1
+            if made.session_epoch != NO_SESSION:
+                made.topics = [topic for topic in made.topics if topic.topic or topic.topic_id != NO_ID]
         case "FetchTopic" if made.topic_id == NO_ID and not made.topic:
             made.partitions = made.partitions[:1]
         case "OffsetFetchRequest" if version >= GROUPS_SINCE and not made.groups:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from compat_tests.differential.agreement import agree, spare
 from compat_tests.differential.batches import any_batches
-from compat_tests.differential.symbols import placeholder
+from compat_tests.differential.symbols import OF_ZOOKEEPER, placeholder
 from pykafka_broker.protocol.types import Array, Field, Scalar, WireType, boolean, spec_of, string, uuid
 
 if TYPE_CHECKING:
@@ -107,8 +107,6 @@ _TOPIC_NAMES = {
     ("DescribeProducersTopic", "name"),
 }
 _GROUP_NAMES = {"group_id", "groups", "groups_names", "group_ids", "key", "coordinator_keys"}
-OF_ZOOKEEPER = "z0"
-"""The group whose offsets are committed in version 0: see expected.NOT_TRIED."""
 _FEW = [1] * 8 + [2, 2, 0, 3]
 
 

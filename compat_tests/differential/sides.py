@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from compat_tests.differential.batches import described
-from compat_tests.differential.symbols import KIND_OF_FIELD, ZERO_UUID, Symbols
+from compat_tests.differential.symbols import KIND_OF_FIELD, OF_ZOOKEEPER, ZERO_UUID, Symbols
 from pykafka_broker.protocol.api import APIS, ApiKey, RequestHeader, frame_request, read_response_header
 from pykafka_broker.protocol.codec import decode
 from pykafka_broker.protocol.errors import MalformedError
@@ -113,10 +113,8 @@ class Side:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             if name == "topics":
                 self._internal = str(getattr(value, "name", "")).startswith("__")
-            if self._internal and hasattr(value, "topic_id"):
-                value = dataclasses.replace(
-                    value, topic_id=ZERO_UUID
-                )  # or stories would write to it, or delete it
+            if self._internal and hasattr(value, "topic_id"):  # or stories would write to it, or delete it
+                value = dataclasses.replace(value, topic_id=ZERO_UUID)
             return {
                 f.name: self._tree(getattr(value, f.name), step, f.name) for f in dataclasses.fields(value)
             }
@@ -124,7 +122,8 @@ class Side:
             return 0  # coordinators write the same at other moments
         if isinstance(value, list):
             # Named in an order that both sides share, so that ids are numbered alike.
-            return self._list([self._tree(each, step, name) for each in sorted(value, key=self._place)])
+            mine = [each for each in value if not self._foreign(each)]
+            return _merged([self._tree(each, step, name) for each in sorted(mine, key=self._place)])
         if name in _ALL_DIFFER:
             return _ALL_DIFFER[name]
         if name == "records":
@@ -148,13 +147,18 @@ class Side:
         ]
         return (*(repr(getattr(item, each, "")) for each in _ABOUT), *handed_out, repr(item))
 
-    def _list(self, items: list[Any]) -> list[Any]:
-        """In an order that does not depend on hash tables, without what other stories left behind."""
-        return _merged([item for item in items if not (isinstance(item, dict) and self._foreign(item))])
+    def _foreign(self, item: Any) -> bool:
+        """What other stories left behind, or the group that Kafka 3.9 keeps elsewhere, is not even named."""
+        told = getattr(item, "name", None), getattr(item, "group_id", None)
+        return any(
+            isinstance(each, str)
+            and (each == self._prefix + OF_ZOOKEEPER or _is_of_another(each, self._prefix))
+            for each in told
+        )
 
-    def _foreign(self, item: dict[str, Any]) -> bool:
-        told = item.get("name"), item.get("group_id")
-        return any(isinstance(each, str) and (each.startswith("story") or each == "~z0") for each in told)
+
+def _is_of_another(name: str, prefix: str) -> bool:
+    return name.startswith("story") and not name.startswith(prefix)
 
 
 def _merged(items: list[Any]) -> list[Any]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+OF_ZOOKEEPER = "z0"
+"""The group whose offsets are committed in version 0: see expected.NOT_TRIED."""
 ZERO_UUID = UUID(int=0)
 _TOPIC_PLACES = 0xFEED << 100
 _PRODUCER_PLACES = -(1 << 50)

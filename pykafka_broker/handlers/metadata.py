@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _NULL_MEANS_ALL_SINCE: Final = 1
 _IDS_LOOKED_UP_SINCE: Final = 12
 _NO_ID: Final = UUID(int=0)
+_SAID_OTHERWISE: Final = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.INVALID_TOPIC_EXCEPTION)
+"""Why a topic was not made: it is there by now, or its name, if it is not wrong in itself, collides with another."""
 
 
 def handle(
@@ -47,13 +49,15 @@ def handle(
         asked.name is None or asked.topic_id != _NO_ID for asked in request.topics
     ):
         return MetadataResponse(topics=[_refused(asked) for asked in request.topics])
-    by_id = [asked for asked in request.topics if asked.topic_id != _NO_ID]
-    topics = by_id or request.topics  # a request that asks for an id asks for nothing else
+    # A request that asks for an id asks for nothing else, and whatever it asks for it asks once.
+    by_id = {asked.topic_id: asked for asked in request.topics if asked.topic_id != _NO_ID}
+    topics = list(by_id.values()) or list({asked.name: asked for asked in request.topics}.values())
     missing = {
         asked.name
         for asked in topics
         if not by_id and asked.name is not None and asked.name not in services.metadata.view.topics
     }
+    request.topics = topics
     if missing and request.allow_auto_topic_creation and services.config.auto_create_topics_enable:
         return _create_and_respond(services, call, request, missing)
     return _respond(services, call, request, [_describe(services, asked, request, {}) for asked in topics])
@@ -65,7 +69,7 @@ async def _create_and_respond(
     failures: dict[str, ErrorCode] = {}
     results = await services.metadata.ensure_topics([NewTopic(name=name) for name in sorted(missing)])
     for name, result in results.items():
-        if isinstance(result, KafkaError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+        if isinstance(result, KafkaError) and result.code not in _SAID_OTHERWISE:
             failures[name] = result.code
     return _respond(
         services,

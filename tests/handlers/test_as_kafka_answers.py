@@ -186,6 +186,17 @@ async def test_who_asks_for_metadata_by_id_is_told_of_ids_only(client: Client) -
     assert [topic.name for topic in answer.topics] == ["u"]
 
 
+async def test_metadata_answers_once_and_makes_no_topic_whose_name_collides(client: Client) -> None:
+    await create(client, CreatableTopic(name="a.b", num_partitions=1, replication_factor=1))
+    names = ["t", "t", "a_b"]
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
+    answer = await client.call(K.METADATA, 9, asked)
+    assert [(topic.name, topic.error_code) for topic in answer.topics] == [
+        ("t", E.NONE),
+        ("a_b", E.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+
+
 async def test_what_may_be_done_with_a_topic_is_told_of_unknown_ones_too(client: Client) -> None:
     asked = MetadataRequest(
         topics=[MetadataRequestTopic(name="missing")],

@@ -19,6 +19,7 @@ from pykafka_broker.protocol.api import APIS, ApiKey, RequestHeader, frame_reque
 from pykafka_broker.protocol.codec import decode
 from pykafka_broker.protocol.messages import (
     alter_configs,
+    alter_partition_reassignments,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -32,6 +33,7 @@ from pykafka_broker.protocol.messages import (
     describe_groups,
     describe_log_dirs,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -41,6 +43,7 @@ from pykafka_broker.protocol.messages import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -80,7 +83,8 @@ class Scene:
         self.group = f"every-{key.name}-{version}-{os.getpid()}-{next(_numbers)}"
         self._wire.produce_one(topic, batch(b"v"))
         asked = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name=topic)])
-        self.topic_id = self.ask(K.METADATA, 12, asked).topics[0].topic_id
+        known = self.ask(K.METADATA, 12, asked)
+        self.topic_id, self.node = known.topics[0].topic_id, known.brokers[0].node_id
 
     def ask(self, key: ApiKey, version: int, request: Any) -> Any:
         self._wire.send(b"".join(map(bytes, frame_request(RequestHeader(key, version, 1, "every"), request))))
@@ -145,6 +149,8 @@ def errors(answer: Any) -> list[int]:
     if not hasattr(answer, "__dataclass_fields__"):
         return []
     found = [answer.error_code] if getattr(answer, "error_code", 0) else []
+    election_not_needed = 84
+    found = [code for code in found if code != election_not_needed]
     return found + [code for name in answer.__dataclass_fields__ for code in errors(getattr(answer, name))]
 
 
@@ -353,6 +359,24 @@ def _describe_topic_partitions(scene: Scene, version: int) -> Any:
     return describe_topic_partitions.DescribeTopicPartitionsRequest(topics=topics)
 
 
+def _elect_leaders(scene: Scene, version: int) -> Any:
+    place = elect_leaders.TopicPartitions(topic=scene.topic, partitions=[0])
+    return elect_leaders.ElectLeadersRequest(topic_partitions=[place], timeout_ms=10_000)
+
+
+def _alter_reassignments(scene: Scene, version: int) -> Any:
+    place = alter_partition_reassignments.ReassignablePartition(partition_index=0, replicas=[scene.node])
+    topic = alter_partition_reassignments.ReassignableTopic(name=scene.topic, partitions=[place])
+    return alter_partition_reassignments.AlterPartitionReassignmentsRequest(topics=[topic])
+
+
+def _list_reassignments(scene: Scene, version: int) -> Any:
+    topic = list_partition_reassignments.ListPartitionReassignmentsTopics(
+        name=scene.topic, partition_indexes=[0]
+    )
+    return list_partition_reassignments.ListPartitionReassignmentsRequest(topics=[topic])
+
+
 def _offset(answer: Any) -> Any:
     group = answer.groups[0] if answer.groups else answer
     return group.topics[0].partitions[0].committed_offset
@@ -398,6 +422,15 @@ ASKED: dict[ApiKey, tuple[Callable[[Scene, int], Any], Callable[[Any, Scene], An
         _incremental_alter_configs,
         lambda it, scene: it.responses[0].resource_name == scene.topic,
     ),
+    K.ELECT_LEADERS: (
+        _elect_leaders,
+        lambda it, scene: it.replica_election_results[0].topic == scene.topic,
+    ),
+    K.ALTER_PARTITION_REASSIGNMENTS: (
+        _alter_reassignments,
+        lambda it, scene: it.responses[0].name == scene.topic,
+    ),
+    K.LIST_PARTITION_REASSIGNMENTS: (_list_reassignments, lambda it, _: it.topics == []),
     K.OFFSET_DELETE: (_offset_delete, lambda it, _: it.topics[0].partitions[0].partition_index == 0),
     K.DESCRIBE_CLUSTER: (_describe_cluster, lambda it, _: it.brokers and it.cluster_id),
     K.CONSUMER_GROUP_HEARTBEAT: (_consumer_group_heartbeat, lambda it, _: it.member_epoch > 0),

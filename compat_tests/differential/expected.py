@@ -56,6 +56,7 @@ NOTHING_YET = (
     ("topics[].topic_id", str(ZERO_UUID)),
     ("topics[].topic_authorized_operations", NO_OPERATIONS),
 )
+_OF_THE_CONTROLLER = {ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS}
 _CHANGES = {
     ApiKey.CREATE_TOPICS,
     ApiKey.CREATE_PARTITIONS,
@@ -122,6 +123,10 @@ MEANT: tuple[Meant, ...] = (
     Meant(
         "messages of an old format take more room than the batch they were in: Kafka cuts what does not fit in that",
         lambda it: it.path.endswith(".messages") and it.ours[: len(it.theirs)] == it.theirs,
+    ),
+    Meant(
+        "elections and reassignments are judged as by controllers of Kafka 3.9, beside which ours may stand",
+        lambda it: it.release.startswith("4") and it.step.key in _OF_THE_CONTROLLER,
     ),
     Meant("configs are documented in our own words", lambda it: it.path.endswith(".documentation")),
     Meant("a topic that is made by asking for it is there at once, not the next time", _found_at_once),

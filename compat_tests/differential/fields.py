@@ -30,6 +30,8 @@ NUMBERS: dict[str, list[int]] = {
     "num_partitions": [1, 1, 2, 3, -1, 0, -2],
     "replication_factor": [1, 1, 1, 1, -1, 0, -2, 2, 32767],
     "broker_ids": [1, 1, 1, 1, 0, 2, -1],
+    "replicas": [1, 1, 1, 1, 0, 2, -1],
+    "election_type": [0, 0, 0, 1, 2],
     "count": [1, 2, 3, 4, 5, 6, 0, -1],
     "timeout_ms": [30_000],
     "offset": [0, 1, 2, 3, -1, -2, 100, MAX_INT64],
@@ -105,6 +107,9 @@ _TOPIC_NAMES = {
     ("Cursor", "topic_name"),
     ("DescribableLogDirTopic", "topic"),
     ("DescribeProducersTopic", "name"),
+    ("TopicPartitions", "topic"),
+    ("ReassignableTopic", "name"),
+    ("ListPartitionReassignmentsTopics", "name"),
 }
 _GROUP_NAMES = {"group_id", "groups", "groups_names", "group_ids", "key", "coordinator_keys"}
 _FEW = [1] * 8 + [2, 2, 0, 3]

@@ -149,7 +149,7 @@ class Side:
 
     def _foreign(self, item: Any) -> bool:
         """What other stories left behind, or the group that Kafka 3.9 keeps elsewhere, is not even named."""
-        told = getattr(item, "name", None), getattr(item, "group_id", None)
+        told = (getattr(item, each, None) for each in ("name", "topic", "group_id"))
         return any(
             isinstance(each, str)
             and (each == self._prefix + OF_ZOOKEEPER or _is_of_another(each, self._prefix))

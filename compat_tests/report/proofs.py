@@ -8,7 +8,6 @@ from compat_tests import provision
 from compat_tests.report import differences
 from compat_tests.report.goal import GOAL
 from pykafka_broker.handlers import CLUSTER_ROUTES, ROUTES
-from pykafka_broker.protocol.api import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,13 +19,6 @@ DOCUMENT = provision.PROJECT / "docs" / "api-versions.md"
 SERVED = {route.api.key: range(route.oldest, route.newest + 1) for route in (*ROUTES, *CLUSTER_ROUTES)}
 IN_CLUSTERS_ONLY = {route.api.key for route in CLUSTER_ROUTES}
 
-ASKED_OF_CONTROLLERS = {
-    ApiKey.ELECT_LEADERS,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS,
-}
-"""What `tests/handlers/test_controller_requests.py` asks in every version."""
-
 NOT_PROVEN: Mapping[tuple[int, int], str] = {}
 """Versions that are served and that no test sends, with the reason."""
 
@@ -37,8 +29,7 @@ Written by `python -m compat_tests.report`; do not edit. The goal is all that re
 
 - **3.9.1**, **4.3.1**: generated requests of the last differential run against that release, and the versions they went
   to; each answer was compared field by field ([how](compatibility-differential.md)). {runs}
-- **wire test**: `compat_tests/test_every_version.py` sends every served version a request, and the answer makes sense;
-  what only a broker of a cluster serves is asked in every version by `tests/handlers/test_controller_requests.py`.
+- **wire test**: `compat_tests/test_every_version.py` sends every served version a request, and the answer makes sense.
 - What client libraries at which versions were tried with: [compatibility.md](compatibility.md).
 """
 

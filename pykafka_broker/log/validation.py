@@ -110,6 +110,9 @@ def problem_of_shape(data: Buffer | None, *, with_codec: bool) -> KafkaError | N
             ErrorCode.UNKNOWN_SERVER_ERROR, "The batch is packed with a codec that does not exist."
         )
     if size > length + LENGTH_PREFIX:
+        rest = problem_of_shape(data[length + LENGTH_PREFIX :], with_codec=False)
+        if rest is not None and rest.code is ErrorCode.CORRUPT_MESSAGE:
+            return rest
         return _invalid("A produce request holds exactly one batch a partition.")
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,11 @@ def tell(app: Application, text: list[str]) -> None:
     """Lines without a key, over all partitions."""
     said = [Said(None, line, partition=number % 2) for number, line in enumerate(text)]
     write(app.broker.bootstrap, app.inputs[0], said)
+
+
+def lately() -> int:
+    """A timestamp some minutes ago: what is much older is deleted by retention before it is read."""
+    return int(time.time() * 1000) - 600_000
 
 
 def settled(app: Application) -> None:
@@ -193,20 +199,34 @@ def test_each_order_is_joined_with_what_the_table_says_at_the_time(
 ) -> None:
     app = application(version, "table-join", inputs=2)
     orders, users = app.inputs
-    bootstrap = app.broker.bootstrap
-    write(bootstrap, users, [Said("u1", "anna", 1000), Said("u2", "bert", 1000), Said("u3", "cleo", 1000)])
-    write(bootstrap, orders, [Said(f"u{n}", f"tea{n}", 2000) for n in (1, 2, 3, 4)])
+    bootstrap, start = app.broker.bootstrap, lately()
+    write(
+        bootstrap,
+        users,
+        [
+            Said("u1", "anna", start + 1000),
+            Said("u2", "bert", start + 1000),
+            Said("u3", "cleo", start + 1000),
+        ],
+    )
+    write(bootstrap, orders, [Said(f"u{n}", f"tea{n}", start + 2000) for n in (1, 2, 3, 4)])
     with Reader(bootstrap, app.output) as reader:
         first = app.start(member="the-one")
         joined = {"u1": "tea1 by anna", "u2": "tea2 by bert", "u3": "tea3 by cleo", "u4": "tea4 by null"}
         reader.wait(lambda: reader.latest() == joined, "orders are joined")
         write(
-            bootstrap, users, [Said("u1", "antonia", 3000), Said("u2", None, 3000), Said("u4", "doro", 3000)]
+            bootstrap,
+            users,
+            [
+                Said("u1", "antonia", start + 3000),
+                Said("u2", None, start + 3000),
+                Said("u4", "doro", start + 3000),
+            ],
         )
         wait_for_commit(bootstrap, app.name, users, orders)
         first.kill()
         app.start(member="the-one")
-        write(bootstrap, orders, [Said(f"u{n}", f"jam{n}", 4000) for n in (1, 2, 3, 4)])
+        write(bootstrap, orders, [Said(f"u{n}", f"jam{n}", start + 4000) for n in (1, 2, 3, 4)])
         later = {"u1": "jam1 by antonia", "u2": "jam2 by null", "u3": "jam3 by cleo", "u4": "jam4 by doro"}
         reader.wait(lambda: reader.latest() == later, "orders are joined with the table as it was kept")
 
@@ -217,7 +237,7 @@ def test_views_are_joined_with_the_clicks_of_their_window(application: MakeAppli
     app = application(version, "windowed-join", inputs=2, partitions=1)
     views, clicks = app.inputs
     bootstrap = app.broker.bootstrap
-    start = 1_700_000_000_000
+    start = lately()
     write(
         bootstrap,
         views,
@@ -258,7 +278,7 @@ def test_words_of_each_minute_live_in_a_changelog_that_compacts_and_deletes(
 ) -> None:
     app = application(version, "windowed-count", partitions=1)
     bootstrap, minute = app.broker.bootstrap, 60_000
-    start = 1_700_000_040_000
+    start = lately() // minute * minute
     write(bootstrap, app.inputs[0], [Said(None, "mond mond stern", start + n * minute) for n in range(3)])
     with Reader(bootstrap, app.output) as reader:
         first = app.start(member="the-one")

@@ -24,6 +24,9 @@ COMMON = {
     "key.converter": TEXT,
     "value.converter": TEXT,
     "offset.flush.interval.ms": "200",
+    # A machine that is slow shall not make a clean stop an unclean one.
+    "offset.flush.timeout.ms": "60000",
+    "task.shutdown.graceful.timeout.ms": "60000",
     "plugin.discovery": "service_load",
     "consumer.session.timeout.ms": "6000",
     "consumer.heartbeat.interval.ms": "500",

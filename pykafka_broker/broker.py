@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from pykafka_broker.network.connection import Client
     from pykafka_broker.protocol.types import Buffer
+    from pykafka_broker.turn import Soon
 
 log = logging.getLogger(__name__)
 
@@ -219,7 +220,7 @@ class Broker:
 
     def _dispatch(
         self, client: Client, frame: memoryview
-    ) -> list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None:
+    ) -> list[Buffer] | Soon | Coroutine[Any, Any, list[Buffer] | None] | None:
         return self._dispatcher(client, frame)
 
     def _endpoints(self) -> tuple[znodes.Endpoint, ...]:

@@ -46,3 +46,6 @@ class Effects(NamedTuple):
 
     records: Sequence[Record] = ()
     replies: Sequence[Reply] = ()
+    can_wait: bool = False
+    """Whether nothing is decided otherwise before these records are replayed, but by those who look at offsets: then
+    several such effects may be written together. There is one reply then."""

@@ -33,6 +33,9 @@ class Decision:
     committed: CommittedOffsets | None = None
     """Offsets, instead of other records: who commits does nothing else."""
 
+    can_wait: bool = False
+    """See `Effects.can_wait`."""
+
     def reply(self, token: Token, response: Any) -> None:
         self.replies.append(Reply(token, response))
 
@@ -40,7 +43,7 @@ class Decision:
         if self.committed is None:
             return Effects(self.records, self.replies)
         assert not self.records
-        return Effects(self.committed, self.replies)
+        return Effects(self.committed, self.replies, self.can_wait)
 
 
 class Group(Protocol):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.coordinator.runtime import ShardRuntime
 from pykafka_broker.coordinator.shard import GroupShard
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Iterator
@@ -41,13 +42,14 @@ class GroupCoordinator:
         self._settings = settings
         self._topics = topics
         self._clock = clock
+        self._turn = Turn()
         self._shards: dict[int, ShardRuntime] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
     def lead(self, partition: int, log: ShardLog) -> None:
         """This broker leads the partition now: load it and answer for its groups."""
         shard = GroupShard(self._settings, self._topics)
-        self._shards[partition] = ShardRuntime(shard, log, self._clock)
+        self._shards[partition] = ShardRuntime(shard, log, self._clock, self._turn)
 
     def resign(self, partition: int) -> None:
         """This broker does not lead the partition any more."""
@@ -73,7 +75,7 @@ class GroupCoordinator:
     def handle(
         self, group_id: str, request: object, version: int, client_id: str | None, host: str
     ) -> Any | Coroutine[Any, Any, Any]:
-        """The response of the group's shard, or a coroutine that ends in it."""
+        """The response of the group's shard, `Soon`, or a coroutine that ends in it."""
         return self.runtime(group_id).handle(
             request, version, client_id or "", f"/{host}"
         )  # as Java prints it

@@ -20,6 +20,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError, MalformedError
 from pykafka_broker.protocol.records.batch import iter_headers
 from pykafka_broker.protocol.records.control import read_marker
 from pykafka_broker.protocol.records.record import iter_records
+from pykafka_broker.turn import Soon, Turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
@@ -34,9 +35,16 @@ log = logging.getLogger(__name__)
 _LOAD_WITHOUT_PAUSE: Final = 1_000
 """Records replayed in one go, some ten milliseconds' worth."""
 
+_HELD_RECORDS: Final = 1_000
+"""Records written in one batch, unless one request brings more: far from what a batch may hold."""
+
 
 class ShardLog(Protocol):
     """The one partition of an internal topic that a shard lives in."""
+
+    @property
+    def commits_at_once(self) -> bool:
+        """Whether what is appended is committed by that. A log that has followers has them before it waits for any."""
 
     def append(self, batch: bytearray) -> int:
         """Write it; gives the offset behind it. KafkaError if that cannot be."""
@@ -48,13 +56,20 @@ class ShardLog(Protocol):
         """Everything committed, from the start, in runs of whole batches."""
 
 
+_Held = tuple["Effects", Soon | None]
+"""Effects that are not written yet, and the promise that was made of their reply; without one somebody waits for it."""
+
+
 class ShardRuntime:
     """Owner of one shard, its timer and those who wait for its replies. Lives on the event loop."""
 
-    def __init__(self, shard: GroupShard, log: ShardLog, clock: Clock) -> None:
+    def __init__(self, shard: GroupShard, log: ShardLog, clock: Clock, turn: Turn | None = None) -> None:
         self._shard = shard
         self._log = log
         self._clock = clock
+        self._turn = turn or Turn()
+        self._held: list[_Held] = []
+        self._held_records = 0
         self._tokens = count()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -70,6 +85,7 @@ class ShardRuntime:
         """For questions that change nothing. COORDINATOR_LOAD_IN_PROGRESS while it does not know yet."""
         if not self._serving:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        self.write_held()
         return self._shard
 
     async def _load(self) -> None:
@@ -111,17 +127,29 @@ class ShardRuntime:
     def handle(
         self, request: object, version: int, client_id: str, host: str
     ) -> Any | Coroutine[Any, Any, Any]:
-        """The response, or a coroutine that ends in it when the shard has made up its mind."""
-        shard = self.shard
-        token = next(self._tokens)
+        """The response, `Soon`, or a coroutine that ends in it when the shard has made up its mind."""
+        if not self._serving:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        if self._held and self._shard.looks_at_offsets(request):
+            self.write_held()
+        token, now = next(self._tokens), self._clock.wall_ms()
+        effects = self._shard.handle(request, Caller(token, version, client_id, host), now)
+        if effects.can_wait and self._log.commits_at_once:
+            soon = Soon(self._turn)
+            self._hold(effects, soon)
+            return soon
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[token] = reply
-        self.apply(shard.handle(request, Caller(token, version, client_id, host), self._clock.wall_ms()))
+        if effects.can_wait:
+            self._hold(effects, None)
+        else:
+            self.apply(effects)
         return reply.result() if reply.done() else self._later(token, reply)
 
     def topics_changed(self, deleted: Iterable[str]) -> None:
         """What is being loaded learns of it by `loaded`."""
         if self._serving:
+            self.write_held()
             self.apply(self._shard.topic_deleted(deleted))
             self._shard.topics_changed()
             self._arm()
@@ -132,29 +160,80 @@ class ShardRuntime:
         finally:
             self._waiting.pop(token, None)
 
+    def _hold(self, effects: Effects, soon: Soon | None) -> None:
+        """Writes it at the end of this turn of the loop, in one batch with what else comes until then."""
+        count = len(effects.records)
+        if self._held and self._held_records + count > _HELD_RECORDS:
+            self.write_held()
+        if not self._held:
+            self._turn.put_off(self.write_held)
+            self._held_records = 0
+        self._held.append((effects, soon))
+        self._held_records += count
+
+    def write_held(self) -> None:
+        """Append, replay and reply to everything that is held. What is held does not depend on each other."""
+        held, self._held = self._held, []
+        if not held:
+            return
+        try:
+            self._write(held)
+        except Exception:
+            log.exception("commits failed unexpectedly")  # what stays without a response is answered as such
+            for effects, soon in held:
+                if soon is None:
+                    self._give(failed_replies(effects.replies, ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    def _write(self, held: Sequence[_Held]) -> None:
+        now = self._clock.wall_ms()
+        try:
+            self._end = self._log.append(batch_of([effects.records for effects, _ in held], now))
+        except KafkaError as error:
+            if len(held) > 1:  # it may be for their number, or for one of them
+                for one in held:
+                    self._write([one])
+            else:
+                self._refuse(*held[0], error)
+            return
+        replies: list[Reply] = []
+        for effects, soon in held:
+            self._shard.replay_all(effects.records)
+            if soon is None:
+                replies += effects.replies
+            else:
+                soon.response = effects.replies[0].response
+        self._reply(replies)
+
+    def _refuse(self, effects: Effects, soon: Soon | None, error: KafkaError) -> None:
+        """What could not be written is answered at once: it tells of nothing that is yet to be committed, and while too
+        few replicas are in sync nothing is."""
+        log.warning("a coordinator's records were refused: %s", error.text)
+        now = self._clock.wall_ms()
+        undone = self._shard.failed(effects.records, effects.replies, error.code, now)
+        replies = undone.replies
+        if soon is not None:
+            soon.response, replies = replies[0].response, replies[1:]
+        self._give(replies)
+        self.apply(Effects(undone.records))
+
     def apply(self, effects: Effects) -> None:
         """Append, replay, and reply once it is committed."""
         if effects.records:
             try:
                 self._end = self._log.append(batch_of([effects.records], self._clock.wall_ms()))
             except KafkaError as error:
-                log.warning("a coordinator's records were refused: %s", error.text)
-                now = self._clock.wall_ms()
-                self._refuse(self._shard.failed(effects.records, effects.replies, error.code, now))
+                self._refuse(effects, None, error)
                 return
             self._shard.replay_all(effects.records)
-        if effects.replies:
+        self._reply(effects.replies)
+
+    def _reply(self, replies: Sequence[Reply]) -> None:
+        if replies:
             # Also without records of its own a reply may tell of state that is not committed yet.
             number = next(self._effects)
-            self._uncommitted[number] = effects.replies
+            self._uncommitted[number] = replies
             self._log.when_committed(self._end, lambda: self._give(self._uncommitted.pop(number, ())))
         self._arm()
-
-    def _refuse(self, undone: Effects) -> None:
-        """What could not be written is answered at once: it tells of nothing that is yet to be committed, and while too
-        few replicas are in sync nothing is."""
-        self._give(undone.replies)
-        self.apply(Effects(undone.records))
 
     def _give(self, replies: Sequence[Reply]) -> None:
         for reply in replies:
@@ -177,6 +256,7 @@ class ShardRuntime:
 
     def _tick(self) -> None:
         self._timer = self._armed_for = None
+        self.write_held()
         self.apply(self._shard.tick(self._clock.wall_ms()))
 
     def stop(self) -> asyncio.Task[None]:
@@ -186,6 +266,7 @@ class ShardRuntime:
             self._timer.cancel()
             self._timer = None
         if self._serving:
+            self.write_held()
             self._serving = False
             self._give(self._shard.unload().replies)
         for (

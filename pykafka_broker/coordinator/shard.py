@@ -83,6 +83,10 @@ class GroupShard:
         self._handlers[type(request)](request, caller, now_ms, decision)
         return decision.effects()
 
+    def looks_at_offsets(self, request: Any) -> bool:
+        """Whether what is decided on a request depends on the offsets that are committed before it."""
+        return type(request) is not OffsetCommitRequest
+
     def tick(self, now_ms: int) -> Effects:
         """Does everything whose time has come."""
         decision = Decision()
@@ -188,6 +192,8 @@ class GroupShard:
     def _commit(self, request: OffsetCommitRequest, caller: Caller, now_ms: int, decision: Decision) -> None:
         group = self._groups.get(request.group_id)
         accepted = self._commits.commit(group, request, caller, now_ms, decision)
+        # The first commit of all makes the group, which the next one will look for.
+        decision.can_wait = group is not None
         if accepted and isinstance(group, ClassicGroup) and group.state is not State.EMPTY:
             self._classic.committed(group, request.member_id, now_ms)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from pykafka_broker.network.connection import ProtocolViolation
 from pykafka_broker.protocol.api import ApiKey, RequestHeader, frame_response, read_request_header
 from pykafka_broker.protocol.codec import decode
 from pykafka_broker.protocol.errors import MalformedError
+from pykafka_broker.turn import Soon
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -28,7 +30,7 @@ class Dispatcher:
 
     def __call__(
         self, client: Client, frame: memoryview
-    ) -> list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None:
+    ) -> list[Buffer] | Soon | Coroutine[Any, Any, list[Buffer] | None] | None:
         try:
             header, body = read_request_header(frame)
             route = self._routes.get(header.api_key)
@@ -49,6 +51,9 @@ class Dispatcher:
             response = _failure(route, error)
         if type(response) is CoroutineType:
             return self._later(route, header, response)
+        if type(response) is Soon:
+            response.frame = partial(_framed, header)
+            return response
         return None if response is None else _framed(header, response)
 
     async def _later(

@@ -19,6 +19,7 @@ from pykafka_broker.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from pykafka_broker.replication.internal_topics import offsets_topic
+from pykafka_broker.turn import Soon
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 def handle(
     services: Services, call: Call, request: OffsetCommitRequest
-) -> OffsetCommitResponse | Coroutine[Any, Any, OffsetCommitResponse]:
+) -> OffsetCommitResponse | Soon | Coroutine[Any, Any, OffsetCommitResponse]:
     if call.version == 0 and OFFSETS_TOPIC not in services.metadata.view.topics:
         return _make_a_place_and_commit(services, call, request)
     return _commit(services, call, request)
@@ -39,12 +40,14 @@ async def _make_a_place_and_commit(
 ) -> OffsetCommitResponse:
     await services.metadata.ensure_topics([offsets_topic(services.config, alone=services.cluster is None)])
     response = _commit(services, call, request)
+    if isinstance(response, Soon):
+        return await response.there()  # type: ignore[no-any-return]
     return response if isinstance(response, OffsetCommitResponse) else await response
 
 
 def _commit(
     services: Services, call: Call, request: OffsetCommitRequest
-) -> OffsetCommitResponse | Coroutine[Any, Any, OffsetCommitResponse]:
+) -> OffsetCommitResponse | Soon | Coroutine[Any, Any, OffsetCommitResponse]:
     try:
         return services.groups.handle(
             request.group_id, request, call.version, call.client_id, call.client.host

@@ -70,7 +70,8 @@ class Call(NamedTuple):
 
 
 Handler = Callable[[Services, Call, Any], "Any | Coroutine[Any, Any, Any]"]
-"""(services, call, request) -> the response, None where none is due, or a coroutine that ends in either."""
+"""(services, call, request) -> the response, None where none is due, `Soon`, or a coroutine that ends in either of
+the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 Requests are answered in order, one at a time, as Kafka does: while one waits (a long poll, a slow disk, a client that
 does not read) nothing more is read from that client, so what is buffered is bounded. Responses that are ready at once
-leave together, one write for each receive.
+leave together, one write for each receive; with those that are there when the turn of the loop ends (`Soon`), one for
+each turn.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_broker.network.framing import FrameError, Framer
+from pykafka_broker.turn import Soon
 
 if TYPE_CHECKING:
     from pykafka_broker.protocol.types import Buffer
@@ -39,7 +41,9 @@ class Client:
     listener: str
 
 
-Dispatch = Callable[[Client, memoryview], "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None"]
+Dispatch = Callable[
+    [Client, memoryview], "list[Buffer] | Soon | Coroutine[Any, Any, list[Buffer] | None] | None"
+]
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -63,6 +67,12 @@ class Connection(asyncio.BufferedProtocol):
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._held = False
+        self._promised: list[Soon | list[Buffer]] = []
+        """Responses that are there at the end of this turn, in order, and at most one that stands behind them."""
+        self._stalled = False
+        """Until then nothing more is answered."""
+        self._refused: Exception | None = None
+        """Why the connection is closed then."""
         self._waiting: asyncio.Task[None] | None = None
         self._write_paused = False
         self._reading_paused = False
@@ -133,7 +143,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _busy(self) -> bool:
-        return self._waiting is not None or self._write_paused or self._held
+        return self._waiting is not None or self._write_paused or self._held or self._stalled
 
     def _serve(self) -> None:
         """Answer every whole frame that can be answered now."""
@@ -146,34 +156,69 @@ class Connection(asyncio.BufferedProtocol):
                 if reply is None:
                     continue
                 if isinstance(reply, list):
-                    self._out += reply
-                    self._out_bytes += sum(map(len, reply))
-                    if self._out_bytes > SEND_AT_ONCE:
-                        self._send()
+                    self._add(reply)
+                elif isinstance(reply, Soon):
+                    if not self._promised:
+                        reply.turn.afterwards(self._keep_promises)
+                    self._promised.append(reply)
                 else:
                     self._send()
                     self._waiting = self._loop.create_task(self._finish(reply))
         except (FrameError, ProtocolViolation) as error:
-            log.warning("closing the connection from %s: %s", self.host, error)
-            self._send()
-            self._transport.close()
+            self._hang_up(error)
             return
         self._send()
         self._framer.keep()
+
+    def _add(self, buffers: list[Buffer]) -> None:
+        if self._promised:
+            self._promised.append(buffers)
+            self._stalled = True
+            return
+        self._out += buffers
+        self._out_bytes += sum(map(len, buffers))
+        if self._out_bytes > SEND_AT_ONCE:
+            self._send()
+
+    def _keep_promises(self) -> None:
+        promised, self._promised = self._promised, []
+        if self._transport.is_closing():
+            return
+        try:
+            for reply in promised:
+                self._out += reply if isinstance(reply, list) else _frame(reply)
+        except ProtocolViolation as error:
+            self._hang_up(error)
+            return
+        stalled, self._stalled = self._stalled, False
+        self._send()
+        if self._refused is not None:
+            self._hang_up(self._refused)
+        elif stalled and not self._busy:
+            self._serve()
+            self._read_on()
+
+    def _hang_up(self, error: Exception) -> None:
+        """What can be answered is."""
+        if self._promised:
+            self._refused, self._stalled = error, True
+            return
+        log.warning("closing the connection from %s: %s", self.host, error)
+        self._send()
+        self._transport.close()
 
     async def _finish(self, reply: Coroutine[Any, Any, list[Buffer] | None]) -> None:
         try:
             buffers = await reply
         except ProtocolViolation as error:
-            log.warning("closing the connection from %s: %s", self.host, error)
-            self._transport.close()
+            self._hang_up(error)
             return
         finally:
             self._waiting = None
         if self._transport.is_closing():
             return
         if buffers is not None:
-            self._out += buffers
+            self._add(buffers)
         self.last_active = self._loop.time()
         self._send()
         if not self._busy:
@@ -186,7 +231,13 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _send(self) -> None:
-        if self._out:
+        if self._out and not self._promised:
             out, self._out = self._out, []
             self._out_bytes = 0
             self._transport.writelines(out)
+
+
+def _frame(soon: Soon) -> list[Buffer]:
+    if soon.response is None or soon.frame is None:
+        raise ProtocolViolation("a request failed")
+    return soon.frame(soon.response)

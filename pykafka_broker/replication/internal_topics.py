@@ -85,6 +85,10 @@ class CoordinatorLog:
         self._partition = partition
         self._load_buffer_bytes = load_buffer_bytes
 
+    @property
+    def commits_at_once(self) -> bool:
+        return self._partition.is_leader and not self._partition.is_replicated
+
     def append(self, batch: bytearray) -> int:
         return self._partition.append(batch, from_client=False).last_offset + 1
 

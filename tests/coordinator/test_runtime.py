@@ -9,11 +9,15 @@ from pykafka_broker.coordinator.runtime import ShardRuntime
 from pykafka_broker.coordinator.settings import GroupSettings
 from pykafka_broker.coordinator.shard import GroupShard
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from pykafka_broker.protocol.records.batch import read_header
+from pykafka_broker.turn import Soon
 from tests.coordinator.harness import KnownTopics
 
 
@@ -30,6 +34,8 @@ class SlowLog:
 
     def when_committed(self, offset, call):
         self.waiting.append(call)
+
+    commits_at_once = False
 
     async def committed(self):
         for batch in ():
@@ -54,6 +60,59 @@ def commit_to(runtime):
     )
     reply = runtime.handle(request, 8, "client", "/127.0.0.1")
     return asyncio.ensure_future(reply) if asyncio.iscoroutine(reply) else reply
+
+
+class QuickLog(SlowLog):
+    """Commits what it takes, unless it refuses: everything, or batches of more records than one."""
+
+    commits_at_once = True
+    refuses = None
+    takes = 1_000_000
+
+    def append(self, batch):
+        if self.refuses is not None:
+            raise KafkaError(self.refuses)
+        if read_header(batch).record_count > self.takes:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+        return super().append(batch)
+
+    def when_committed(self, offset, call):
+        call()
+
+    @property
+    def records(self):
+        return [read_header(batch).record_count for batch in self.batches]
+
+
+def commit(offset, *, group="g", generation=-1, metadata="", topics=("t",)):
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=metadata
+    )
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id="",
+        topics=[OffsetCommitRequestTopic(name=name, partitions=[partition]) for name in topics],
+    )
+
+
+async def with_a_group(log):
+    """A runtime whose group "g" is there already, for the first commit of all makes it at once."""
+    runtime = ShardRuntime(GroupShard(GroupSettings(), KnownTopics()), log, SystemClock())
+    await runtime._loading
+    assert codes(ask(runtime, commit(1))) == [ErrorCode.NONE]
+    log.batches.clear()
+    return runtime
+
+
+def ask(runtime, request):
+    return runtime.handle(request, 8, "client", "/127.0.0.1")
+
+
+def committed(runtime, group="g"):
+    wanted = OffsetFetchRequestGroup(group_id=group, topics=None)
+    answer = runtime.shard.fetch_offsets(wanted, 8)
+    return {t.name: p.committed_offset for t in answer.topics for p in t.partitions}
 
 
 def codes(response):
@@ -88,7 +147,99 @@ async def test_a_refusal_does_not_wait_for_what_was_written_before():
         raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     log.append = refuse
-    assert codes(commit_to(runtime)) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert codes(await commit_to(runtime)) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     assert not before.done()
     log.commit()
     assert codes(await before) == [ErrorCode.NONE]
+
+
+async def test_commits_of_one_turn_are_one_batch():
+    log = QuickLog()
+    runtime = await with_a_group(log)
+    promises = [ask(runtime, commit(offset)) for offset in range(5)]
+    assert all(type(promise) is Soon and promise.response is None for promise in promises)
+    assert log.records == []
+    await asyncio.sleep(0)
+    assert [codes(promise.response) for promise in promises] == [[ErrorCode.NONE]] * 5
+    assert log.records == [5]
+    assert committed(runtime) == {"t": 4}
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_who_asks_in_the_same_turn_is_told_what_was_committed_before():
+    log = QuickLog()
+    runtime = await with_a_group(log)
+    promise = ask(runtime, commit(7))
+    assert committed(runtime) == {"t": 7}
+    assert codes(promise.response) == [ErrorCode.NONE]
+    ask(runtime, commit(8))
+    assert ask(runtime, HeartbeatRequest(group_id="g")).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert log.records == [1, 1]
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_commits_that_are_refused_say_so_and_change_nothing():
+    log = QuickLog()
+    runtime = await with_a_group(log)
+    promises = [ask(runtime, commit(offset)) for offset in (7, 8)]
+    log.refuses = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    await asyncio.sleep(0)
+    assert [codes(promise.response) for promise in promises] == [[ErrorCode.NOT_COORDINATOR]] * 2
+    assert committed(runtime) == {"t": 1}
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_one_commit_that_is_too_large_does_not_spoil_the_others():
+    log = QuickLog()
+    log.takes = 2
+    runtime = await with_a_group(log)
+    small, large, last = (
+        ask(runtime, commit(offset, topics=topics))
+        for offset, topics in ((7, ("t",)), (8, ("t", "u", "t")), (9, ("u",)))
+    )
+    await asyncio.sleep(0)
+    assert codes(small.response) == codes(last.response) == [ErrorCode.NONE]
+    assert codes(large.response) == [ErrorCode.UNKNOWN_SERVER_ERROR] * 3
+    assert committed(runtime) == {"t": 7, "u": 9}
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_commits_that_nobody_could_foresee_to_fail_have_no_response():
+    log = QuickLog()
+    runtime = await with_a_group(log)
+    promise = ask(runtime, commit(7))
+    log.append = None
+    await asyncio.sleep(0)
+    assert promise.response is None
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_a_refused_request_is_answered_at_once():
+    log = QuickLog()
+    runtime = await with_a_group(log)
+    assert codes(ask(runtime, commit(7, generation=3))) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert log.records == []
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_what_is_held_is_written_before_another_broker_takes_over():
+    log = QuickLog()
+    runtime = await with_a_group(log)
+    promise = ask(runtime, commit(7))
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+    assert codes(promise.response) == [ErrorCode.NONE]
+    assert log.records == [1]
+
+
+async def test_commits_that_have_to_be_replicated_are_one_batch_too():
+    log = SlowLog()
+    runtime, first = await begin(log)
+    log.commit()
+    await first
+    replies = [asyncio.ensure_future(ask(runtime, commit(offset))) for offset in range(5)]
+    await asyncio.sleep(0)
+    assert [read_header(batch).record_count for batch in log.batches] == [1, 5]
+    assert not any(reply.done() for reply in replies)
+    log.commit()
+    assert [codes(await reply) for reply in replies] == [[ErrorCode.NONE]] * 5
+    await asyncio.gather(runtime.stop(), return_exceptions=True)

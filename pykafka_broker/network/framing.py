@@ -6,9 +6,11 @@ there yet gets a buffer of exactly its length, and the rest of it is received st
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 PREFIX: Final = 4
+_LENGTH: Final = struct.Struct(">i").unpack_from
 
 
 class FrameError(ValueError):
@@ -56,7 +58,7 @@ class Framer:
         if left < PREFIX:
             self.keep()
             return None
-        size = int.from_bytes(data[pos : pos + PREFIX], "big", signed=True)
+        (size,) = _LENGTH(data, pos)
         if not 0 <= size <= self._max_frame:
             raise FrameError(f"invalid frame size {size}, the limit is {self._max_frame}")
         start = pos + PREFIX

@@ -5,10 +5,11 @@ from __future__ import annotations
 import enum
 import struct
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pykafka_broker.protocol.codec import encode_into
+from pykafka_broker.protocol.codec import encode_into, encoder
 from pykafka_broker.protocol.decoder import skip_tags
 from pykafka_broker.protocol.errors import MalformedError
 from pykafka_broker.protocol.messages.allocate_producer_ids import (
@@ -94,6 +95,7 @@ from pykafka_broker.protocol.types import spec_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pykafka_broker.protocol.encoder import Encode
     from pykafka_broker.protocol.types import Buffer
 
 _START = struct.Struct(">hhi")
@@ -354,11 +356,19 @@ def frame_request(header: RequestHeader, request: object) -> list[Buffer]:
 
 def frame_response(api_key: int, version: int, correlation_id: int, response: object) -> list[Buffer]:
     """A response ready to be sent, its size in front."""
-    head = bytearray(_SIZE_AND_CORRELATION.size + APIS[api_key].response_has_tags(version))
+    size, write = _response_form(api_key, version, type(response))  # type: ignore[arg-type]  # mypy doubts that it is hashable
+    head = bytearray(size)
     buffers: list[Buffer] = []
-    encode_into(response, version, head, buffers)
-    _SIZE_AND_CORRELATION.pack_into(head, 0, sum(map(len, buffers)) - _INT32.size, correlation_id)
+    write(response, head, buffers)
+    size = len(head) if len(buffers) == 1 else sum(map(len, buffers))
+    _SIZE_AND_CORRELATION.pack_into(head, 0, size - _INT32.size, correlation_id)
     return buffers
+
+
+@cache
+def _response_form(api_key: int, version: int, cls: Any) -> tuple[int, Encode]:
+    """How long the header of a response is, its size in front, and what writes the rest."""
+    return _SIZE_AND_CORRELATION.size + APIS[api_key].response_has_tags(version), encoder(cls, version)
 
 
 def read_response_header(api_key: int, version: int, frame: memoryview) -> tuple[int, int]:

@@ -6,9 +6,9 @@ members have no say, as in Apache Kafka 4.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pykafka_broker.coordinator.assignors_range import assign_range
 from pykafka_broker.coordinator.assignors_uniform import assign_uniform
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 NOTHING: Final[Assignment] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class MemberWish:
-    """What a member wants to read, and what it was told to read until now."""
+class MemberWish(NamedTuple):
+    """What a member wants to read, and what it was told to read until now.
+
+    A tuple, because each member that joins makes one for every other."""
 
     topics: AbstractSet[UUID]
-    assigned: Assignment = field(default_factory=lambda: NOTHING)
+    assigned: Assignment = NOTHING
     instance_id: str | None = None
 
 

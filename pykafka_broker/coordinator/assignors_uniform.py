@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.coordinator.assignors_mixed import assign_mixed
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from collections.abc import Set as AbstractSet
     from uuid import UUID
 
@@ -31,10 +32,17 @@ def _assign_alike(wishes: Wishes) -> dict[str, Assignment]:
     assignments: dict[str, Assignment] = {}
     unfilled: list[tuple[str, int]] = []
     members_left = len(wishes.members)
+    known = {id(topic) for topic in topics}  # the same ids are the same objects, but for a few
     for member_id, wish in wishes.members.items():
         takes_extra = extras > 0
-        assignments[member_id], room, given_back = _cap(wish.assigned, topics, least + takes_extra)
-        free += given_back
+        assigned = wish.assigned
+        room = least + takes_extra - sum(map(len, assigned.values()))
+        if room >= 0 and known.issuperset(map(id, assigned)):
+            assignments[member_id] = assigned
+        else:
+            assignments[member_id], room, given_back = _cap(assigned, topics, least + takes_extra)
+            free += given_back
+            known.update(map(id, assignments[member_id]))
         if room and takes_extra and members_left > extras:
             # It does not need the extra one to keep what it has: leave it to a member that might.
             room -= 1
@@ -48,17 +56,26 @@ def _assign_alike(wishes: Wishes) -> dict[str, Assignment]:
 
 
 def _never_assigned(wishes: Wishes) -> list[tuple[UUID, int]]:
-    taken: dict[UUID, set[int]] = {}
+    # By identity first, because hashing a UUID costs more than all the rest and there are far more members than topics.
+    taken_by: dict[int, tuple[UUID, set[int]]] = {}
     for wish in wishes.members.values():
         for topic, partitions in wish.assigned.items():
-            taken.setdefault(topic, set()).update(partitions)
-    topics = next(iter(wishes.members.values())).topics
+            found = taken_by.get(id(topic))
+            if found is None:
+                found = taken_by[id(topic)] = (topic, set())
+            found[1].update(partitions)
+    taken: dict[UUID, set[int]] = {}
+    for topic, partitions_taken in taken_by.values():
+        taken.setdefault(topic, set()).update(partitions_taken)
     return [
         (topic, partition)
-        for topic in topics
-        for partition in range(wishes.partition_counts[topic])
-        if partition not in taken.get(topic, ())
+        for topic in next(iter(wishes.members.values())).topics
+        for partition in _without(wishes.partition_counts[topic], taken.get(topic, ()))
     ]
+
+
+def _without(count: int, taken: Collection[int]) -> list[int]:
+    return [partition for partition in range(count) if partition not in taken]
 
 
 def _cap(

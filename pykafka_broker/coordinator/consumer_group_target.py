@@ -42,7 +42,8 @@ def target_for(
     assignments = ASSIGNORS[name](wishes)
     for member_id in wishes.members:
         assignment = assignments.get(member_id, NOTHING)
-        if assignment != group.target.get(member_id):
+        present = group.target.get(member_id)
+        if assignment is not present and assignment != present:  # most stay as they are
             records.append(target_record(group.group_id, member_id, assignment))
     records.append(target_epoch_record(group.group_id, epoch, now_ms))
     return epoch, assignments.get(new.member_id, NOTHING)
@@ -56,7 +57,7 @@ def _wishes(context: ConsumerContext, group: ConsumerGroup, new: ConsumerMember)
     ids: dict[frozenset[str], frozenset[UUID]] = {}
     wishes: dict[str, MemberWish] = {}
     for member_id, member in members.items():
-        names = group.subscription_of(member)
+        names = group.subscription_of(member) if member.topic_regex else member.topic_names
         topics = ids.get(names)
         if topics is None:
             topics = ids[names] = context.topic_ids(names)

@@ -3,6 +3,7 @@
     async with Broker({"log.dirs": "data", "listeners": "PLAINTEXT://127.0.0.1:0"}) as broker:
         print(broker.bootstrap_servers)
 
+What only a broker of a cluster needs is loaded by it alone: a third of all there is, kazoo among it.
 Nothing is global: a process may hold as many brokers as it likes, each with its own directories and ports.
 """
 
@@ -15,24 +16,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pykafka_broker.clock import Clock, SystemClock
 from pykafka_broker.cluster import znodes
-from pykafka_broker.cluster.member import Member, next_broker_id
 from pykafka_broker.cluster.metadata import Metadata
 from pykafka_broker.cluster.producer_ids import ProducerIds
 from pykafka_broker.cluster.sqlite_store import SqliteStore
 from pykafka_broker.cluster.store import StoreError
 from pykafka_broker.cluster.topics import TopicRules
-from pykafka_broker.cluster.zookeeper_session import Login
-from pykafka_broker.cluster.zookeeper_store import ZookeeperSettings, ZookeeperStore
 from pykafka_broker.config import BrokerConfig, validate
 from pykafka_broker.coordinator.group_coordinator import GroupCoordinator
 from pykafka_broker.coordinator.settings import GroupSettings
-from pykafka_broker.handlers import CLUSTER_ROUTES, ROUTES
+from pykafka_broker.handlers import ROUTES
 from pykafka_broker.handlers.dispatch import Dispatcher
 from pykafka_broker.handlers.fetch_sessions import FetchSessions
 from pykafka_broker.handlers.releases import UnknownRelease, release
 from pykafka_broker.handlers.services import Services
 from pykafka_broker.log.log_dir import LogDir, LogDirError
-from pykafka_broker.membership import Membership
 from pykafka_broker.network.listener import Limits, Listeners
 from pykafka_broker.replication.adoption import adopt
 from pykafka_broker.replication.internal_topics import GroupPlacement, LiveTopics
@@ -43,6 +40,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from pykafka_broker.cluster.member import Member
+    from pykafka_broker.cluster.zookeeper_session import Login
+    from pykafka_broker.cluster.zookeeper_store import ZookeeperStore
+    from pykafka_broker.membership import Membership
     from pykafka_broker.network.connection import Client
     from pykafka_broker.protocol.types import Buffer
     from pykafka_broker.turn import Soon
@@ -155,6 +156,8 @@ class Broker:
         membership: Membership | None = None
         metadata: Metadata | Member
         if config.zookeeper_connect:
+            from pykafka_broker.membership import Membership
+
             membership = await Membership.open(store, self._clock, config, rules, self.broker_id, cluster_id)
             metadata = membership.member
         else:
@@ -177,6 +180,8 @@ class Broker:
         placement.follow(metadata.view, metadata.view)
         cluster, routes = None, ROUTES
         if membership is not None:
+            from pykafka_broker.handlers.cluster_routes import CLUSTER_ROUTES
+
             cluster = membership.serve(partitions, lambda: placement.follow_leaders(metadata.view))
             stack.push_async_callback(membership.close)
             routes += CLUSTER_ROUTES
@@ -208,6 +213,8 @@ class Broker:
         config = self.config
         if not config.zookeeper_connect:
             return await SqliteStore.open(first.path / METADATA_FILE, self._clock)
+        from pykafka_broker.cluster.zookeeper_store import ZookeeperSettings, ZookeeperStore
+
         return await ZookeeperStore.open(
             ZookeeperSettings(
                 config.zookeeper_connect,
@@ -251,7 +258,11 @@ async def _broker_id(config: BrokerConfig, dirs: list[LogDir], store: SqliteStor
     if config.broker_id < 0:
         if stored is not None:
             return stored
-        return await next_broker_id(store) if config.zookeeper_connect else FIRST_BROKER_ID
+        if not config.zookeeper_connect:
+            return FIRST_BROKER_ID
+        from pykafka_broker.cluster.member import next_broker_id
+
+        return await next_broker_id(store)
     if stored is not None and stored != config.broker_id:
         raise StartError(
             f"broker.id is {config.broker_id}, but meta.properties in {dirs[0].path} says {stored}: wrong directory?"
@@ -262,6 +273,8 @@ async def _broker_id(config: BrokerConfig, dirs: list[LogDir], store: SqliteStor
 def _login(config: BrokerConfig) -> Login | None:
     if config.zookeeper_login is None:
         return None
+    from pykafka_broker.cluster.zookeeper_session import Login
+
     user, _, password = config.zookeeper_login.partition(":")
     return Login(user, password, "sasl" if config.zookeeper_login_scheme == "sasl" else "digest")
 

@@ -199,3 +199,13 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     status, line = fails(*anywhere(tmp_path / "file" / "data"))
     assert status != 0
     assert str(tmp_path / "file") in line
+
+
+def test_a_broker_alone_does_not_load_what_only_a_cluster_needs() -> None:
+    look = "import sys, pykafka_broker.broker; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=SECONDS
+    ).stdout.split()
+    assert "pykafka_broker.coordinator.shard" in loaded
+    needless = ("kazoo", "pykafka_broker.membership", "pykafka_broker.cluster.controller.loop")
+    assert [name for name in loaded if name.startswith(needless)] == []

@@ -1,17 +1,15 @@
-"""One module an API. The table below is the single list of what is served; ApiVersions is derived from it."""
+"""One module an API. The table below, with that of `cluster_routes` in a cluster, is the single list of what is served;
+ApiVersions is derived from it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pykafka_broker.handlers import (
-    allocate_producer_ids,
     alter_configs,
-    alter_partition,
     alter_partition_reassignments,
     api_versions,
     consumer_group_describe,
-    controlled_shutdown,
     create_partitions,
     create_topics,
     delete_groups,
@@ -28,7 +26,6 @@ from pykafka_broker.handlers import (
     group_requests,
     incremental_alter_configs,
     init_producer_id,
-    leader_and_isr,
     list_groups,
     list_offsets,
     list_partition_reassignments,
@@ -37,8 +34,6 @@ from pykafka_broker.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
-    stop_replica,
-    update_metadata,
 )
 from pykafka_broker.handlers.services import Route
 from pykafka_broker.protocol.api import APIS, ApiKey
@@ -47,7 +42,7 @@ if TYPE_CHECKING:
     from pykafka_broker.handlers.services import Handler
 
 
-def _route(
+def route(
     key: ApiKey, handler: Handler, oldest: int, newest: int, advertised_from: int | None = None
 ) -> Route:
     api = APIS[key]
@@ -57,47 +52,37 @@ def _route(
 
 
 ROUTES: tuple[Route, ...] = (
-    _route(ApiKey.PRODUCE, produce.handle, 0, 13),
-    _route(ApiKey.FETCH, fetch.handle, 0, 18),
-    _route(ApiKey.LIST_OFFSETS, list_offsets.handle, 0, 11),
-    _route(ApiKey.METADATA, metadata.handle, 0, 13),
-    _route(ApiKey.OFFSET_COMMIT, offset_commit.handle, 0, 10),
-    _route(ApiKey.OFFSET_FETCH, offset_fetch.handle, 0, 10),
-    _route(ApiKey.FIND_COORDINATOR, find_coordinator.handle, 0, 6),
-    _route(ApiKey.JOIN_GROUP, group_requests.handle, 0, 9),
-    _route(ApiKey.HEARTBEAT, group_requests.handle, 0, 4),
-    _route(ApiKey.LEAVE_GROUP, group_requests.handle, 0, 5),
-    _route(ApiKey.SYNC_GROUP, group_requests.handle, 0, 5),
-    _route(ApiKey.DESCRIBE_GROUPS, describe_groups.handle, 0, 6),
-    _route(ApiKey.LIST_GROUPS, list_groups.handle, 0, 5),
-    _route(ApiKey.API_VERSIONS, api_versions.handle, 0, 5),
-    _route(ApiKey.CREATE_TOPICS, create_topics.handle, 0, 7),
-    _route(ApiKey.DELETE_TOPICS, delete_topics.handle, 0, 6),
-    _route(ApiKey.DELETE_RECORDS, delete_records.handle, 0, 2),
-    _route(ApiKey.INIT_PRODUCER_ID, init_producer_id.handle, 0, 6),
-    _route(ApiKey.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch.handle, 0, 4),
-    _route(ApiKey.DESCRIBE_CONFIGS, describe_configs.handle, 0, 4),
-    _route(ApiKey.ALTER_CONFIGS, alter_configs.handle, 0, 2),
-    _route(ApiKey.DESCRIBE_LOG_DIRS, describe_log_dirs.handle, 0, 5),
-    _route(ApiKey.CREATE_PARTITIONS, create_partitions.handle, 0, 3),
-    _route(ApiKey.DELETE_GROUPS, delete_groups.handle, 0, 3),
-    _route(ApiKey.ELECT_LEADERS, elect_leaders.handle, 0, 2),
-    _route(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs.handle, 0, 1),
-    _route(ApiKey.ALTER_PARTITION_REASSIGNMENTS, alter_partition_reassignments.handle, 0, 1),
-    _route(ApiKey.LIST_PARTITION_REASSIGNMENTS, list_partition_reassignments.handle, 0, 0),
-    _route(ApiKey.OFFSET_DELETE, group_requests.handle, 0, 0),
-    _route(ApiKey.DESCRIBE_CLUSTER, describe_cluster.handle, 0, 2),
-    _route(ApiKey.CONSUMER_GROUP_HEARTBEAT, group_requests.handle, 0, 1),
-    _route(ApiKey.CONSUMER_GROUP_DESCRIBE, consumer_group_describe.handle, 0, 1),
-    _route(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions.handle, 0, 0),
+    route(ApiKey.PRODUCE, produce.handle, 0, 13),
+    route(ApiKey.FETCH, fetch.handle, 0, 18),
+    route(ApiKey.LIST_OFFSETS, list_offsets.handle, 0, 11),
+    route(ApiKey.METADATA, metadata.handle, 0, 13),
+    route(ApiKey.OFFSET_COMMIT, offset_commit.handle, 0, 10),
+    route(ApiKey.OFFSET_FETCH, offset_fetch.handle, 0, 10),
+    route(ApiKey.FIND_COORDINATOR, find_coordinator.handle, 0, 6),
+    route(ApiKey.JOIN_GROUP, group_requests.handle, 0, 9),
+    route(ApiKey.HEARTBEAT, group_requests.handle, 0, 4),
+    route(ApiKey.LEAVE_GROUP, group_requests.handle, 0, 5),
+    route(ApiKey.SYNC_GROUP, group_requests.handle, 0, 5),
+    route(ApiKey.DESCRIBE_GROUPS, describe_groups.handle, 0, 6),
+    route(ApiKey.LIST_GROUPS, list_groups.handle, 0, 5),
+    route(ApiKey.API_VERSIONS, api_versions.handle, 0, 5),
+    route(ApiKey.CREATE_TOPICS, create_topics.handle, 0, 7),
+    route(ApiKey.DELETE_TOPICS, delete_topics.handle, 0, 6),
+    route(ApiKey.DELETE_RECORDS, delete_records.handle, 0, 2),
+    route(ApiKey.INIT_PRODUCER_ID, init_producer_id.handle, 0, 6),
+    route(ApiKey.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch.handle, 0, 4),
+    route(ApiKey.DESCRIBE_CONFIGS, describe_configs.handle, 0, 4),
+    route(ApiKey.ALTER_CONFIGS, alter_configs.handle, 0, 2),
+    route(ApiKey.DESCRIBE_LOG_DIRS, describe_log_dirs.handle, 0, 5),
+    route(ApiKey.CREATE_PARTITIONS, create_partitions.handle, 0, 3),
+    route(ApiKey.DELETE_GROUPS, delete_groups.handle, 0, 3),
+    route(ApiKey.ELECT_LEADERS, elect_leaders.handle, 0, 2),
+    route(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs.handle, 0, 1),
+    route(ApiKey.ALTER_PARTITION_REASSIGNMENTS, alter_partition_reassignments.handle, 0, 1),
+    route(ApiKey.LIST_PARTITION_REASSIGNMENTS, list_partition_reassignments.handle, 0, 0),
+    route(ApiKey.OFFSET_DELETE, group_requests.handle, 0, 0),
+    route(ApiKey.DESCRIBE_CLUSTER, describe_cluster.handle, 0, 2),
+    route(ApiKey.CONSUMER_GROUP_HEARTBEAT, group_requests.handle, 0, 1),
+    route(ApiKey.CONSUMER_GROUP_DESCRIBE, consumer_group_describe.handle, 0, 1),
+    route(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions.handle, 0, 0),
 )
-
-CLUSTER_ROUTES: tuple[Route, ...] = (
-    _route(ApiKey.LEADER_AND_ISR, leader_and_isr.handle, 5, 7),
-    _route(ApiKey.STOP_REPLICA, stop_replica.handle, 3, 4),
-    _route(ApiKey.UPDATE_METADATA, update_metadata.handle, 7, 8),
-    _route(ApiKey.CONTROLLED_SHUTDOWN, controlled_shutdown.handle, 0, 3),
-    _route(ApiKey.ALTER_PARTITION, alter_partition.handle, 0, 3),
-    _route(ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids.handle, 0, 0),
-)
-"""Served beside the others by a broker of a cluster."""

@@ -13,7 +13,8 @@ from pykafka_broker.cluster.producer_ids import ProducerIds
 from pykafka_broker.cluster.store import Create
 from pykafka_broker.cluster.view import ClusterView
 from pykafka_broker.cluster.znodes import TopicAssignment
-from pykafka_broker.handlers import CLUSTER_ROUTES, ROUTES
+from pykafka_broker.handlers import ROUTES
+from pykafka_broker.handlers.cluster_routes import CLUSTER_ROUTES
 from pykafka_broker.handlers.dispatch import Dispatcher
 from pykafka_broker.network.connection import Client as Peer
 from pykafka_broker.protocol.api import APIS, RequestHeader, frame_request, read_response_header

@@ -225,3 +225,13 @@ def test_defaults_are_not_shared_between_messages() -> None:
 def _produce(records: memoryview) -> ProduceRequest:
     partition = PartitionProduceData(index=0, records=records)
     return ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[partition])])
+
+
+def test_structs_are_equal_by_value_and_show_what_they_hold() -> None:
+    first, same, other = (ReplicaState(replica_id=number) for number in (1, 1, 2))
+    assert first == same
+    assert first != other
+    assert first != (1, -1)
+    assert repr(first) == "ReplicaState(replica_id=1, replica_epoch=-1)"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(first)

@@ -242,14 +242,37 @@ def test_a_topic_s_settings_reach_every_broker(cluster: Cluster, tools: AdminToo
         )
         assert "retention.ms=3600000" in one.configs("--describe", *about)
 
-    def refuses(partition: int) -> bool:
-        producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-        failures = []
-        producer.produce(
-            topic, b"x" * 1000, partition=partition, on_delivery=lambda error, _: failures.append(error)
-        )
-        producer.flush(60)
-        return failures[0] is not None and failures[0].name() == "MSG_SIZE_TOO_LARGE"
-
     for partition in range(3):
-        wait_until(lambda p=partition: refuses(p), f"partition {partition} refuses what is too large")
+        wait_until(
+            lambda p=partition: refuses(cluster, topic, p), f"partition {partition} refuses a large one"
+        )
+
+
+@pytest.mark.feature("cluster: kafka-configs")
+def test_settings_of_all_brokers_reach_every_broker(cluster: Cluster, tools: AdminTools) -> None:
+    topic = placed(tools, "dynamic", [1], [2], [3])
+    everybody = ["--entity-type", "brokers", "--entity-default"]
+    tools.configs("--alter", *everybody, "--add-config", "message.max.bytes=500")
+    try:
+        for partition in range(3):
+            wait_until(
+                lambda p=partition: refuses(cluster, topic, p), f"partition {partition} refuses a large one"
+            )
+    finally:
+        tools.configs("--alter", *everybody, "--delete-config", "message.max.bytes")
+    for partition in range(3):
+        wait_until(
+            lambda p=partition: not refuses(cluster, topic, p),
+            f"partition {partition} takes a large one again",
+        )
+
+
+def refuses(cluster: Cluster, topic: str, partition: int) -> bool:
+    """Whether a record of 1,000 bytes is too large there."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    failures = []
+    producer.produce(
+        topic, b"x" * 1000, partition=partition, on_delivery=lambda error, _: failures.append(error)
+    )
+    producer.flush(60)
+    return failures[0] is not None and failures[0].name() == "MSG_SIZE_TOO_LARGE"

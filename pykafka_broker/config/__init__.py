@@ -10,7 +10,9 @@ from pykafka_broker.config.dynamic import (
     alter_broker,
     describe_default,
     describe_running_broker,
+    describe_topic_here,
     dynamic_long,
+    in_force_for_logs,
     validate_broker,
 )
 from pykafka_broker.config.listeners import Endpoint
@@ -39,7 +41,9 @@ __all__ = [
     "describe_default",
     "describe_running_broker",
     "describe_topic",
+    "describe_topic_here",
     "dynamic_long",
+    "in_force_for_logs",
     "log_config",
     "parse_properties",
     "topic_value",

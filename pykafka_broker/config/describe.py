@@ -12,7 +12,7 @@ from pykafka_broker.config.topic_keys import TOPIC_KEYS
 from pykafka_broker.config.values import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pykafka_broker.config.broker import BrokerConfig
     from pykafka_broker.config.values import ConfigKey, ConfigType
@@ -58,14 +58,27 @@ class ConfigEntry:
     synonyms: tuple[Synonym, ...]
 
 
-def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Every setting of a topic that has these overrides."""
+def describe_topic(
+    broker: BrokerConfig,
+    overrides: Mapping[str, str],
+    in_force: BrokerConfig | None = None,
+    changed: Sequence[tuple[ConfigSource, Mapping[str, str]]] = (),
+) -> list[ConfigEntry]:
+    """Every setting of a topic that has these overrides, on a broker of which some were `changed` while it ran."""
     entries = []
     for name, topic_key in sorted(TOPIC_KEYS.items()):
         if topic_key.key.retired and name not in overrides:
             continue
-        value = show(topic_value(broker, overrides, name))
-        synonyms = () if topic_key.synonym is None else tuple(_broker_synonyms(broker, topic_key.synonym))
+        value = show(topic_value(in_force or broker, overrides, name))
+        synonym = topic_key.synonym
+        synonyms = () if synonym is None else tuple(_broker_synonyms(broker, synonym))
+        if synonym is not None:
+            dynamic = [(source, config[synonym]) for source, config in changed if synonym in config]
+            key = KNOWN_KEYS[synonym]
+            synonyms = (
+                *(Synonym(synonym, _printed(key, text), source) for source, text in dynamic),
+                *synonyms,
+            )
         if name in overrides:
             synonyms = (Synonym(name, value, ConfigSource.DYNAMIC_TOPIC), *synonyms)
         entries.append(_entry(topic_key.key, value, synonyms, read_only=False))

@@ -4,18 +4,35 @@ Kafka lets more of them change; those that would have no effect here before the 
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pykafka_broker.config.broker import KNOWN_KEYS
-from pykafka_broker.config.describe import ConfigEntry, ConfigSource, Synonym, describe_broker
+from pykafka_broker.config.broker import KNOWN_KEYS, BrokerConfig
+from pykafka_broker.config.describe import (
+    ConfigEntry,
+    ConfigSource,
+    Synonym,
+    describe_broker,
+    describe_topic,
+)
 from pykafka_broker.config.topic import edit
-from pykafka_broker.config.values import LONG_MAX, ConfigKey, ConfigType, InvalidValueError, Range, show
+from pykafka_broker.config.topic_keys import TOPIC_KEYS
+from pykafka_broker.config.values import (
+    LONG_MAX,
+    ConfigError,
+    ConfigKey,
+    ConfigType,
+    InvalidValueError,
+    Range,
+    show,
+)
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pykafka_broker.config.broker import BrokerConfig
+log = logging.getLogger(__name__)
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
@@ -26,9 +43,14 @@ _ONLY_DYNAMIC: Final = {
 }
 """They have no place in a file of properties. The last limits nothing: no replica moves between directories here."""
 
-_DYNAMIC: Final = _ONLY_DYNAMIC | {
-    name: KNOWN_KEYS[name] for name in ("unclean.leader.election.enable",)
-}  # fmt: skip
+_OF_LOGS: Final = {
+    topic_key.synonym: KNOWN_KEYS[topic_key.synonym]
+    for topic_key in TOPIC_KEYS.values()
+    if topic_key.synonym is not None and not topic_key.key.retired
+}
+"""What topics go by that have no value of their own, `unclean.leader.election.enable` among them."""
+
+_DYNAMIC: Final = _ONLY_DYNAMIC | _OF_LOGS
 
 
 def alter_broker(overrides: Mapping[str, str], ops: Sequence[tuple[str, int, str | None]]) -> dict[str, str]:
@@ -60,14 +82,41 @@ def dynamic_long(name: str, own: Mapping[str, str], default: Mapping[str, str]) 
     return value
 
 
+def in_force_for_logs(
+    broker: BrokerConfig, own: Mapping[str, str], default: Mapping[str, str]
+) -> BrokerConfig:
+    """The broker with what was changed about its logs while it ran; the very same if nothing was."""
+    changed = {name: value for name, value in {**default, **own}.items() if name in _OF_LOGS}
+    if not changed:
+        return broker
+    try:
+        return BrokerConfig.load({**broker.given, **changed}, hostname=lambda: "localhost")
+    except ConfigError as error:  # somebody wrote it into the tree by hand
+        log.warning("dynamic settings that cannot be taken are left alone: %s", error)
+        return broker
+
+
 def describe_running_broker(
     broker: BrokerConfig, own: Mapping[str, str], default: Mapping[str, str]
 ) -> list[ConfigEntry]:
     """Every property of the broker, those that were changed while it ran with what they were changed to."""
     static = {entry.name: entry for entry in describe_broker(broker)}
-    changed = {name: _entry(name, own, default, static) for name in (*own, *default, *_DYNAMIC)}
-    described = static | {name: entry for name, entry in changed.items() if entry is not None}
+    may_change = {name: replace(static[name], read_only=False) for name in _DYNAMIC if name in static}
+    changed = {name: _entry(name, own, default, static) for name in (*own, *default)}
+    described = static | may_change | {name: entry for name, entry in changed.items() if entry is not None}
     return list(described.values())
+
+
+def describe_topic_here(
+    broker: BrokerConfig,
+    overrides: Mapping[str, str],
+    broker_configs: Mapping[int | None, Mapping[str, str]],
+    broker_id: int,
+) -> list[ConfigEntry]:
+    """Every setting of a topic, those it takes from the broker as they are now."""
+    own, default = broker_configs.get(broker_id, {}), broker_configs.get(None, {})
+    changed = ((ConfigSource.DYNAMIC_BROKER, own), (ConfigSource.DYNAMIC_DEFAULT_BROKER, default))
+    return describe_topic(broker, overrides, in_force_for_logs(broker, own, default), changed)
 
 
 def describe_default(default: Mapping[str, str]) -> list[ConfigEntry]:

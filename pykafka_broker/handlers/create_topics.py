@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pykafka_broker.cluster.topics import NewTopic
-from pykafka_broker.config import describe_topic
+from pykafka_broker.config import describe_topic_here
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -62,7 +62,9 @@ def _created(services: Services, topic: TopicInfo) -> CreatableTopicResult:
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in describe_topic(services.config, topic.config)
+            for entry in describe_topic_here(
+                services.config, topic.config, services.metadata.view.broker_configs, services.broker_id
+            )
         ],
         error_message=None,
     )

@@ -4,7 +4,7 @@ they come from, synonyms, types, documentation."""
 from __future__ import annotations
 
 from pykafka_broker.cluster.topics import validate_name
-from pykafka_broker.config import ConfigEntry, describe_default, describe_running_broker, describe_topic
+from pykafka_broker.config import ConfigEntry, describe_default, describe_running_broker, describe_topic_here
 from pykafka_broker.handlers.config_resources import BROKER, TOPIC, exists
 from pykafka_broker.handlers.services import Call, Services, error_code, error_text
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -66,7 +66,8 @@ def _entries(services: Services, resource: DescribeConfigsResource) -> list[Conf
         topic = services.metadata.view.topics.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return describe_topic(services.config, topic.config)
+        changed = services.metadata.view.broker_configs
+        return describe_topic_here(services.config, topic.config, changed, services.broker_id)
     if resource.resource_type == BROKER:
         changed = services.metadata.view.broker_configs
         default = changed.get(None, {})

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pykafka_broker.config import log_config
+from pykafka_broker.config import in_force_for_logs, log_config
 from pykafka_broker.log.log_dir import LogDirError, partition_directory
 from pykafka_broker.log.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -17,7 +17,7 @@ from pykafka_broker.replication.compactor import CleanerCheckpoints, Compactor
 from pykafka_broker.replication.partition import NO_EPOCH, Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
     from uuid import UUID
 
     from pykafka_broker.clock import Clock
@@ -47,7 +47,8 @@ class Partitions:
         """With a context this is one broker of a cluster: partitions rest until the controller gives them a role."""
         self._broker_id = broker_id
         self._context = context
-        self._config = config
+        self._config = self._defaults = config
+        self._changed_defaults: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
         self._clock = clock
         self._dirs = log_dirs
         self._hosted: dict[TopicPartition, Partition] = {}
@@ -111,6 +112,7 @@ class Partitions:
     def open(self, view: ClusterView) -> None:
         """Open what is on disk and make what is missing, several logs at a time: recovery is mostly checksums, which
         run outside the interpreter's lock."""
+        self._follow_defaults(view)
         self._learn(view)
         known = {
             (topic.name, index): topic.topic_id
@@ -154,7 +156,7 @@ class Partitions:
         directory = partition_directory(where.path, topic.name, index)
         opened = PartitionLog.open(
             directory,
-            log_config(self._config, topic.config),
+            log_config(self._defaults, topic.config),
             self._clock,
             recovery_point=where.recovery_points.get(key, 0),
             clean=where.clean,
@@ -181,6 +183,9 @@ class Partitions:
     async def apply(self, old: ClusterView, new: ClusterView) -> None:
         """Follow the view: topics that came, went, grew or changed their settings. In a cluster, which replicas there
         are to be is the controller's word (see `Roles`), and only settings follow the view."""
+        if self._follow_defaults(new):
+            for topic in new.topics.values():
+                self._reconfigure(topic)
         missing: list[tuple[TopicInfo, int]] = []
         for name, topic in new.topics.items():
             before = old.topics.get(name)
@@ -226,8 +231,17 @@ class Partitions:
             for partition in self:  # told to be hosted before the view told of it
                 self._names.setdefault(partition.topic_id, partition.topic)
 
+    def _follow_defaults(self, view: ClusterView) -> bool:
+        """Whether what topics without a value of their own go by was changed."""
+        own, default = view.broker_configs.get(self._broker_id, {}), view.broker_configs.get(None, {})
+        changed = (own, default) != self._changed_defaults
+        if changed:
+            self._changed_defaults = own, default
+            self._defaults = in_force_for_logs(self._config, own, default)
+        return changed
+
     def _reconfigure(self, topic: TopicInfo) -> None:
-        config = log_config(self._config, topic.config)
+        config = log_config(self._defaults, topic.config)
         for index in range(len(topic.partitions)):
             partition = self._hosted.get((topic.name, index))
             if partition is not None:

@@ -24,6 +24,9 @@ from pykafka_broker.protocol.messages.incremental_alter_configs import (
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource as IncrementalResource,
 )
+from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.record import Record
 from tests.client import Client
 
 if TYPE_CHECKING:
@@ -185,3 +188,42 @@ async def test_each_resource_has_an_answer_of_its_own(client: Client, topic: str
     answers = [(await replace(client, 2, (TOPIC, topic, config)))[0] for config in refused]
     assert answers == [ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST]
     assert await described(client, TOPIC, topic) == {"retention.ms": ("5000", 1)}
+
+
+async def test_topics_without_a_value_of_their_own_go_by_what_was_changed(
+    client: Client, topic: str, properties: dict[str, str]
+) -> None:
+    await alter(client, "", ("message.max.bytes", SET, "500"), ("log.retention.ms", SET, "60000"))
+    await alter(client, "1", ("message.max.bytes", SET, "600"))
+    seen = await described(client, TOPIC, topic)
+    assert seen["max.message.bytes"] == ("600", ConfigSource.DYNAMIC_BROKER)
+    assert seen["retention.ms"] == ("60000", ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    assert await produced(client, topic, 550) == ErrorCode.NONE
+    await alter(client, "1", ("message.max.bytes", DELETE, None))
+    assert await produced(client, topic, 550) == ErrorCode.MESSAGE_TOO_LARGE
+    await alter(client, "", ("message.max.bytes", DELETE, None), ("log.retention.ms", DELETE, None))
+    assert await produced(client, topic, 550) == ErrorCode.NONE
+    assert {"max.message.bytes", "retention.ms"}.isdisjoint(await described(client, TOPIC, topic))
+
+
+async def test_topics_go_by_what_was_changed_after_a_restart_too(properties: dict[str, str]) -> None:
+    for restarted in (False, True):
+        async with Broker(properties) as broker:
+            client = await Client.connect(broker.bootstrap_servers)
+            if not restarted:
+                made = CreateTopicsRequest(
+                    topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
+                )
+                await client.call(ApiKey.CREATE_TOPICS, 5, made)
+                await alter(client, "", ("message.max.bytes", SET, "500"))
+            assert await produced(client, "t", 550) == ErrorCode.MESSAGE_TOO_LARGE
+            await client.close()
+
+
+async def produced(client: Client, topic: str, size: int) -> int:
+    """What becomes of a batch of about that many bytes."""
+    records = build_batch([Record(None, b"x" * (size - 70), 0)])
+    data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[data])
+    response = await client.call(ApiKey.PRODUCE, 9, request)
+    return response.responses[0].partition_responses[0].error_code

@@ -1,7 +1,7 @@
 """Faults at random from a printed seed: whatever clients were told stays true.
 
 A minute by default. By hand for hours, or again what failed (the seed decides which faults, in which order):
-`PYKAFKA_FAULT_SECONDS=7200 PYKAFKA_FAULT_SEED=42 pytest compat_tests/cluster/test_random_faults.py`
+`PYKAFKA_FAULT_SECONDS=7200 PYKAFKA_FAULT_SEED=42 pytest -m long compat_tests/cluster/test_random_faults.py`
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ NUMBERS: dict[str, list[int]] = {
     "generation_id_or_member_epoch": [-1, -1, -1, 1, 1, 2, 0, -2, 99],
     "member_epoch": [0, 0, 0, 1, 1, 2, 2, 3, -1, -2, -3, 9],
     "session_timeout_ms": [10_000] * 8 + [30_000, 6_000, 1, 2_000_000, -1],
-    "rebalance_timeout_ms": [400],
+    "rebalance_timeout_ms": [1000],
     "transaction_timeout_ms": [60_000, 60_000, 0, -1, MAX_INT32],
     "producer_epoch": [-1, -1, -1, 0, 0, 1],
     "key_type": [0] * 8 + [2, 3, -1],

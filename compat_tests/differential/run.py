@@ -169,7 +169,8 @@ class Comparison:
         self._count(step, theirs)
         here = [Difference(step, *where, self._release) for where in differing(ours, theirs)]
         if self._witness is not None:
-            other = {path for path, _, _ in differing(ours, others[0])}
+            beside = [Difference(step, *where, self._witness.release) for where in differing(ours, others[0])]
+            other = {each.path for each in beside if reason(each) is None}
             here = [each for each in here if not self._is_witnessed(each, other)]
         goes_on = not any(reason(difference) is None for difference in here)
         return here, self._explore or goes_on

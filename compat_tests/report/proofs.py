@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from compat_tests import provision
 from compat_tests.report import differences
 from compat_tests.report.goal import GOAL
-from pykafka_broker.handlers import CLUSTER_ROUTES, ROUTES
+from pykafka_broker.handlers import ROUTES
+from pykafka_broker.handlers.cluster_routes import CLUSTER_ROUTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

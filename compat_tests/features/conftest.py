@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def library(request: pytest.FixtureRequest) -> Library:
+def library(request: pytest.FixtureRequest, against: str) -> Library:
+    if request.param.ancient and against == "kafka-4.3.1":
+        pytest.skip("Apache Kafka 4 does not speak to clients this old")
     return request.param
 
 

@@ -37,6 +37,8 @@ class Library:
     acks: tuple[str, ...] = ACKS
     long: bool = False
     """Whether `make test` leaves it to `make compat`."""
+    ancient: bool = False
+    """Whether Apache Kafka 4 no longer speaks to it."""
     found: Callable[[], str] | None = None
     """Asks for the version, where only the machine knows it."""
 
@@ -72,15 +74,16 @@ def python_release(
 
 
 def java(version: str) -> list[str]:
-    """The program compiled against this release of kafka-clients; configs are altered in the release's own way."""
-    old = tuple(map(int, version.split(".")[:2])) < (2, 3)
-    sources = HARNESS / "java_tasks", HARNESS / "java_tasks" / ("before_2_3" if old else "since_2_3")
+    """The program compiled against this release of kafka-clients, with what differs by release in its own way."""
+    release, root = tuple(map(int, version.split(".")[:2])), HARNESS / "java_tasks"
+    eras = [f"{'before' if release < since else 'since'}_{since[0]}_{since[1]}" for since in ((2, 0), (2, 3))]
+    sources = root, *(root / era for era in eras)
     quick = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     return [str(provision.java()), *quick, "-cp", provision.java_client(version, *sources), "JavaTasks"]
 
 
-def java_release(version: str, *, long: bool = True) -> Library:
-    return Library("Java kafka-clients", version, lambda: java(version), long=long)
+def java_release(version: str, *, long: bool = True, **other: object) -> Library:
+    return Library("Java kafka-clients", version, lambda: java(version), long=long, **other)
 
 
 def go(program: str) -> Callable[[], list[str]]:
@@ -114,11 +117,13 @@ LIBRARIES = (
         *("python-snappy", "lz4", "xxhash"),
         acks=ANSWERED,
         codecs=("none", "gzip", "snappy", "lz4"),
+        ancient=True,
     ),
     python_release("confluent-kafka", "confluent"),
     python_release("confluent-kafka", "confluent", "2.0.2"),
     python_release("aiokafka", "aiokafka"),
     python_release("aiokafka", "aiokafka", "0.8.1", "kafka-python==2.0.2"),
+    java_release("1.1.1", codecs=("none", "gzip", "snappy", "lz4"), ancient=True),
     *map(java_release, ("2.1.1", "2.8.2", "3.9.1", "4.4.0")),
     java_release(versions.JAVA, long=False),
     Library("franz-go", versions.go("github.com/twmb/franz-go"), go("franz")),

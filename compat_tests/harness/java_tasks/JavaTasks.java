@@ -2,7 +2,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
@@ -14,7 +13,6 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.AdminClient;
 import org.apache.kafka.clients.admin.ConfigEntry;
-import org.apache.kafka.clients.admin.ConsumerGroupListing;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
@@ -33,7 +31,7 @@ import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** The scenarios' words in kafka-clients, 2.1 to 4; they are described in compat_tests/features/__init__.py. */
+/** The scenarios' words in kafka-clients, 1.1 to 4; they are described in compat_tests/features/__init__.py. */
 public final class JavaTasks {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final long SECONDS = 60;
@@ -110,17 +108,14 @@ public final class JavaTasks {
                 }
                 return Map.of();
             case "committed":
-                OffsetAndMetadata kept = admin.listConsumerGroupOffsets(task.get("group").asText())
-                        .partitionsToOffsetAndMetadata().get().get(place(task));
-                return Map.of("offset", kept == null ? -1 : kept.offset());
-            case "groups":
-                List<String> groups = new ArrayList<>();
-                for (ConsumerGroupListing listing : admin.listConsumerGroups().all().get()) {
-                    groups.add(listing.groupId());
+                try (KafkaConsumer<byte[], byte[]> consumer = consumer(task.get("group").asText())) {
+                    OffsetAndMetadata kept = Groups.committed(admin, consumer, task.get("group").asText(), place(task));
+                    return Map.of("offset", kept == null ? -1 : kept.offset());
                 }
-                return Map.of("groups", groups);
+            case "groups":
+                return Map.of("groups", Groups.names(admin));
             case "forget":
-                admin.deleteConsumerGroups(List.of(task.get("group").asText())).all().get();
+                Groups.forget(admin, task.get("group").asText());
                 return Map.of();
             default:
                 throw new IllegalArgumentException(task.get("do").asText());
@@ -177,7 +172,7 @@ public final class JavaTasks {
             }
             long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
             while (seen.size() < task.get("count").asInt() && System.nanoTime() < deadline) {
-                consumer.poll(Duration.ofMillis(500)).forEach(record -> seen.add(told(record)));
+                Groups.poll(consumer, 500).forEach(record -> seen.add(told(record)));
             }
         }
         return Map.of("records", seen);

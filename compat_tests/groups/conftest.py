@@ -45,9 +45,14 @@ class MakeCrew(Protocol):
 
 
 def speaks(broker: Server, client: Client) -> bool:
-    """Whether the broker serves the client's group protocol: all do but Apache Kafka 3.9.1."""
+    """Whether the broker serves the client's group protocol: all do but Apache Kafka 3.9.1.
+
+    On ZooKeeper that one advertises the new protocol, and answers that it is not supported.
+    """
     if client.protocol != CONSUMER:
         return True
+    if isinstance(broker, ApacheKafka) and not broker.kraft:
+        return False
     able = CONSUMER_GROUP_HEARTBEAT in served_by(broker.port)
     assert able or isinstance(broker, ApacheKafka), "ours serves both protocols"
     return able

@@ -12,7 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_broker.handlers.services import Call, Services, error_code, error_text
-from pykafka_broker.log.validation import is_cut, problem_of_shape
+from pykafka_broker.log.validation import begins_damaged, is_cut, problem_of_shape
 from pykafka_broker.network.connection import ProtocolViolation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
@@ -116,7 +116,7 @@ def _first_of(error: Exception, version: int, records: Buffer | None) -> Excepti
     if problem is None:
         return error
     late = version < _BATCHES_ONLY_SINCE or error_code(error) in _NO_SUCH_LOG
-    if late and problem.code is not ErrorCode.CORRUPT_MESSAGE:
+    if late and not (records is not None and begins_damaged(records)):
         return error
     return problem
 

@@ -93,6 +93,15 @@ def is_cut(data: Buffer) -> bool:
     return len(data) < length + LENGTH_PREFIX
 
 
+def begins_damaged(data: Buffer) -> bool:
+    """Whether the first batch says of itself what no batch can be."""
+    size = len(data)
+    if size < LENGTH_PREFIX:
+        return False
+    length: int = _LENGTH.unpack_from(data, _LENGTH_AT)[0]
+    return length < _MIN_LEGACY_LENGTH or (size > MAGIC_AT and not 0 <= data[MAGIC_AT] <= MAGIC)
+
+
 def problem_of_shape(data: Buffer | None, *, with_codec: bool) -> KafkaError | None:
     """What keeps Kafka from taking produced records apart, which it does before it looks at anything in them.
 
@@ -101,7 +110,7 @@ def problem_of_shape(data: Buffer | None, *, with_codec: bool) -> KafkaError | N
     if data is None or size < LENGTH_PREFIX:
         return _invalid("The records hold no whole batch.")
     (length,) = _LENGTH.unpack_from(data, _LENGTH_AT)
-    if length < _MIN_LEGACY_LENGTH or (size > MAGIC_AT and not 0 <= data[MAGIC_AT] <= MAGIC):
+    if begins_damaged(data):
         return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch of length {length} cannot be.")
     if is_cut(data) or data[MAGIC_AT] != MAGIC:
         return _invalid("The records do not begin with a whole batch of the format of today.")

@@ -105,6 +105,7 @@ async def produce(
         (batch()[:-3], "missing", -1, 9, (E.UNKNOWN_TOPIC_OR_PARTITION, -1)),
         (batch()[:16] + b"\x03" + batch()[17:], "missing", -1, 9, (E.CORRUPT_MESSAGE, -1)),
         (batch() + bytes(20), "t", -1, 9, (E.CORRUPT_MESSAGE, -1)),
+        (batch() + bytes(20), "missing", -1, 9, (E.UNKNOWN_TOPIC_OR_PARTITION, -1)),
         (batch(NO_SUCH_CODEC), "t", -1, 9, (E.UNKNOWN_SERVER_ERROR, 0)),
         (batch(NO_SUCH_CODEC), "t", 2, 6, (E.UNKNOWN_SERVER_ERROR, -1)),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from compat_tests import provision
@@ -43,6 +45,16 @@ def document(runs: Sequence[DifferentialRun]) -> str:
     lines += [_line(key, by_release) for key in GOAL]
     lines += ["", "## Served and not proven", *_not_proven(), ""]
     return "\n".join(lines)
+
+
+def compare() -> bool:
+    """Run the differential against both releases; whether nothing was left unexplained."""
+    command = [sys.executable, "-m", "compat_tests.differential", "--release"]
+    done = [
+        subprocess.run([*command, release], cwd=provision.PROJECT, check=False)
+        for release in differences.RELEASES
+    ]
+    return not any(each.returncode for each in done)
 
 
 def write() -> None:

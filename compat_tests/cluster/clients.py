@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 BEFORE_THE_BROKER = 2000
 """Records a producer may be ahead: what a fault costs stays small."""
 PADDING = b"." * 100
+LONGEST_STEP_SECONDS = 120
+"""More than librdkafka waits for any one answer."""
 CONNECTION_TROUBLE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
 """What librdkafka tells for information while it connects again."""
 _COORDINATOR_MOVES = (
@@ -43,7 +45,7 @@ class Client:
 
     def __init__(self, name: str) -> None:
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.errors: list[str] = []
         """What an application would have had to handle itself."""
 
@@ -53,7 +55,8 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join()
+        self._thread.join(LONGEST_STEP_SECONDS)
+        assert not self._thread.is_alive(), f"{self._thread.name} waits for an answer that never comes"
 
     def step(self) -> None:
         raise NotImplementedError

@@ -71,6 +71,7 @@ _GROUP_PROPERTIES = (
     "group_consumer_regex_refresh_interval_ms",
     "group_consumer_session_timeout_ms",
     "offset_metadata_max_bytes",
+    "offsets_commit_timeout_ms",
     "offsets_retention_check_interval_ms",
 )
 

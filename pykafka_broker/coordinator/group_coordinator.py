@@ -49,7 +49,9 @@ class GroupCoordinator:
     def lead(self, partition: int, log: ShardLog) -> None:
         """This broker leads the partition now: load it and answer for its groups."""
         shard = GroupShard(self._settings, self._topics)
-        self._shards[partition] = ShardRuntime(shard, log, self._clock, self._turn)
+        self._shards[partition] = ShardRuntime(
+            shard, log, self._clock, self._turn, self._settings.offsets_commit_timeout_ms
+        )
 
     def resign(self, partition: int) -> None:
         """This broker does not lead the partition any more."""

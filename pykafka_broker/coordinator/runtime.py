@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from pykafka_broker.coordinator.effects import Caller, Effects
-from pykafka_broker.coordinator.failures import failed_replies
+from pykafka_broker.coordinator.failures import failed_replies, told
 from pykafka_broker.coordinator.offsets import NO_PRODUCER
 from pykafka_broker.coordinator.records import decode_record
 from pykafka_broker.coordinator.records.batches import batch_of
@@ -60,14 +60,29 @@ _Held = tuple["Effects", Soon | None]
 """Effects that are not written yet, and the promise that was made of their reply; without one somebody waits for it."""
 
 
-class ShardRuntime:
-    """Owner of one shard, its timer and those who wait for its replies. Lives on the event loop."""
+class _Uncommitted(NamedTuple):
+    """Replies that wait for records to be committed, and until when they do (`offsets.commit.timeout.ms`)."""
 
-    def __init__(self, shard: GroupShard, log: ShardLog, clock: Clock, turn: Turn | None = None) -> None:
+    deadline: float
+    replies: Sequence[Reply]
+
+
+class ShardRuntime:
+    """Owner of one shard, its timers and those who wait for its replies. Lives on the event loop."""
+
+    def __init__(
+        self,
+        shard: GroupShard,
+        log: ShardLog,
+        clock: Clock,
+        turn: Turn | None = None,
+        commit_timeout_ms: int = 5_000,
+    ) -> None:
         self._shard = shard
         self._log = log
         self._clock = clock
         self._turn = turn or Turn()
+        self._commit_timeout_s = commit_timeout_ms / 1000
         self._held: list[_Held] = []
         self._held_records = 0
         self._tokens = count()
@@ -75,7 +90,8 @@ class ShardRuntime:
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for: int | None = None
         self._end = 0
-        self._uncommitted: dict[int, Sequence[Reply]] = {}
+        self._uncommitted: dict[int, _Uncommitted] = {}  # in the order of their deadlines
+        self._patience: asyncio.TimerHandle | None = None
         self._effects = count()
         self._serving = False
         self._loading = asyncio.get_running_loop().create_task(self._load())
@@ -231,9 +247,34 @@ class ShardRuntime:
         if replies:
             # Also without records of its own a reply may tell of state that is not committed yet.
             number = next(self._effects)
-            self._uncommitted[number] = replies
-            self._log.when_committed(self._end, lambda: self._give(self._uncommitted.pop(number, ())))
+            deadline = self._clock.monotonic() + self._commit_timeout_s
+            self._uncommitted[number] = _Uncommitted(deadline, replies)
+            self._log.when_committed(self._end, lambda: self._committed(number))
+            if self._uncommitted and self._patience is None:
+                self._be_patient()
         self._arm()
+
+    def _committed(self, number: int) -> None:
+        found = self._uncommitted.pop(number, None)
+        if found is not None:  # else its time was over
+            self._give(found.replies)
+
+    def _be_patient(self) -> None:
+        """One timer, for whoever has waited longest; it may find that nobody waits any more."""
+        oldest = next(iter(self._uncommitted.values()))
+        delay = max(oldest.deadline - self._clock.monotonic(), 0)
+        self._patience = asyncio.get_running_loop().call_later(delay, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        """The records stay in the log, and may be committed yet; who asked for them may ask again."""
+        self._patience = None
+        now = self._clock.monotonic()
+        late = [number for number, waiting in self._uncommitted.items() if waiting.deadline <= now]
+        for number in late:
+            replies = self._uncommitted.pop(number).replies
+            self._give(failed_replies(replies, told(ErrorCode.REQUEST_TIMED_OUT)))
+        if self._uncommitted:
+            self._be_patient()
 
     def _give(self, replies: Sequence[Reply]) -> None:
         for reply in replies:
@@ -269,14 +310,15 @@ class ShardRuntime:
             self.write_held()
             self._serving = False
             self._give(self._shard.unload().replies)
-        for (
-            replies
-        ) in self._uncommitted.values():  # whether they will be committed, only the next leader can say
-            self._give(failed_replies(replies, ErrorCode.NOT_COORDINATOR))
+        if self._patience is not None:
+            self._patience.cancel()
+        # Whether they will be committed, only the next leader can say.
+        for waiting in self._uncommitted.values():
+            self._give(failed_replies(waiting.replies, ErrorCode.NOT_COORDINATOR))
         self._uncommitted.clear()
         # Cancelled they would leave their connections without an answer.
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(KafkaError(ErrorCode.NOT_COORDINATOR))
+        for asked in self._waiting.values():
+            if not asked.done():
+                asked.set_exception(KafkaError(ErrorCode.NOT_COORDINATOR))
         self._waiting.clear()
         return self._loading

@@ -17,6 +17,7 @@ class GroupSettings:
     group_max_size: int = MAX_INT
 
     offset_metadata_max_bytes: int = 4_096
+    offsets_commit_timeout_ms: int = 5_000
     offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1_000
     """`offsets.retention.minutes`"""
     offsets_retention_check_interval_ms: int = 600_000

@@ -129,6 +129,22 @@ async def test_a_commit_is_answered_when_the_log_has_committed_it():
     await asyncio.gather(runtime.stop(), return_exceptions=True)
 
 
+async def test_who_waits_too_long_for_a_commit_may_ask_again():
+    log = SlowLog()
+    runtime = ShardRuntime(
+        GroupShard(GroupSettings(), KnownTopics()), log, SystemClock(), commit_timeout_ms=20
+    )
+    await runtime._loading
+    first, second = commit_to(runtime), commit_to(runtime)
+    assert codes(await first) == codes(await second) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    third = commit_to(runtime)
+    await asyncio.sleep(0)
+    log.commit()  # all three: what was given up is committed all the same
+    assert codes(await third) == [ErrorCode.NONE]
+    assert committed(runtime) == {"t": 7}
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
 async def test_who_waits_for_a_commit_is_sent_on_when_another_broker_takes_over():
     log = SlowLog()
     runtime, reply = await begin(log)

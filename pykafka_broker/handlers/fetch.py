@@ -118,6 +118,9 @@ class _Fetch:
         except Exception as error:  # noqa: BLE001 -- one partition's failure is its own
             self._failed = True
             code = error_code(error)
+            if code is ErrorCode.UNKNOWN_TOPIC_ID and (interest.seen or interest.high_watermark >= 0):
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # the session remembers it
+            interest.seen |= code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             data = PartitionData(
                 partition_index=wanted.partition,
                 error_code=code,

@@ -43,6 +43,7 @@ class Interest:
         "high_watermark",
         "key",
         "log_start_offset",
+        "seen",
         "wanted",
     )
 
@@ -55,6 +56,7 @@ class Interest:
         self.high_watermark = -1
         self.log_start_offset = -1
         self.fresh = True
+        self.seen = False  # that there is such a topic, though not such a partition
 
     def watch(self, partition: Partition) -> None:
         """From now on a change of the partition makes it worth a look."""

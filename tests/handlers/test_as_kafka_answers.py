@@ -153,6 +153,19 @@ async def test_a_session_that_is_left_without_partitions_ends(client: Client) ->
     assert gone.error_code == E.FETCH_SESSION_ID_NOT_FOUND
 
 
+async def test_a_session_remembers_a_topic_that_is_deleted(client: Client) -> None:
+    [by_id] = await create(client, CreatableTopic(name="u", num_partitions=1, replication_factor=1))
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic_id=by_id, partitions=[wanted])]
+    request = FetchRequest(replica_id=-1, session_epoch=0, max_bytes=1 << 20, topics=topics)
+    session = (await client.call(K.FETCH, 13, request)).session_id
+    by_name = DeleteTopicsRequest(topics=[DeleteTopicState(name="u")], timeout_ms=1000)
+    await client.call(K.DELETE_TOPICS, 6, by_name)
+    request.session_id, request.session_epoch, request.topics = session, 1, []
+    answer = await client.call(K.FETCH, 13, request)
+    assert answer.responses[0].partitions[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
+
+
 async def test_the_start_of_a_log_that_was_never_written_is_told_with_the_epoch_of_its_leader(
     client: Client,
 ) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pykafka_broker.cluster.controller import events
 from pykafka_broker.handlers.controller_access import by_topic, judge
-from pykafka_broker.handlers.services import error_code
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -35,8 +34,8 @@ async def handle(services: Services, call: Call, request: ElectLeadersRequest) -
     except KafkaError as error:
         listed = _all_partitions(services.metadata.view) if asked is None else asked
         return _response(dict.fromkeys(listed, error))
-    except ValueError as error:  # an election type that does not exist: Kafka does not expect it either
-        code = error_code(error)
+    except ValueError:  # an election type that does not exist: Kafka does not foresee it
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
         response = _response(dict.fromkeys(asked or (), KafkaError(code)))
         response.error_code = code
         return response

@@ -11,6 +11,7 @@ from compat_tests.report import differences
 from compat_tests.report.goal import GOAL
 from pykafka_broker.handlers import ROUTES
 from pykafka_broker.handlers.cluster_routes import CLUSTER_ROUTES
+from pykafka_broker.handlers.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -95,10 +96,12 @@ def _line(key: int, runs: Mapping[str, DifferentialRun]) -> str:
 def _asked(key: int, served: range, run: DifferentialRun | None) -> str:
     if run is None:
         return "not run"
-    times = {version: run.times(key, version) for version in served}
+    # What is sent beyond what the release offers is sent to be refused.
+    oldest, newest = release(run.release).ranges.get(key, (1, 0))
+    times = {n: run.times(key, n) for n in served if oldest <= n <= newest}
     if not any(times.values()):
         return "-"
-    return f"{sum(times.values())} ({spans(version for version in served if times[version])})"
+    return f"{sum(times.values())} ({spans(version for version in times if times[version])})"
 
 
 def _not_proven() -> list[str]:

@@ -22,7 +22,7 @@ async def compare(release: str, requests: int, seed: int, *, explore: bool, only
                 found = await comparison.tell(number)
                 for difference in found:
                     print(f"story {number}: {difference}\n    {difference.step.request}", flush=True)
-            never = comparison.never_asked()
+            never = [] if only is not None else comparison.never_asked()
     _print_asked(report, release)
     if only is None and not explore:
         differences.save(_record(report, release, seed))

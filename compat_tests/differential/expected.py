@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compat_tests.differential.agreement import OPERATIONS
 from compat_tests.differential.symbols import ZERO_UUID
 from pykafka_broker.protocol.api import ApiKey
 from pykafka_broker.protocol.errors import ErrorCode
@@ -120,6 +121,19 @@ MEANT: tuple[Meant, ...] = (
         lambda it: it.release.startswith("3") and it.path.endswith(RETIRED) and it.ours == "not there",
     ),
     Meant("a topic that is named twice is answered once, as by Kafka 4; 3.9 said it twice", _said_twice),
+    Meant(
+        "an operation on configs that does not exist fails the whole request, as in Kafka 4; in 3.9 its resource alone",
+        lambda it: (
+            it.release.startswith("3")
+            and it.step.key is ApiKey.INCREMENTAL_ALTER_CONFIGS
+            and (it.path, it.ours) == ("responses[].error_code", ErrorCode.UNKNOWN_SERVER_ERROR)
+            and any(
+                config.config_operation not in OPERATIONS
+                for resource in it.step.request.resources
+                for config in resource.configs
+            )
+        ),
+    ),
     Meant(
         "messages of an old format take more room than the batch they were in: Kafka cuts what does not fit in that",
         lambda it: it.path.endswith(".messages") and it.ours[: len(it.theirs)] == it.theirs,

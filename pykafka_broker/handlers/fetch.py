@@ -120,7 +120,7 @@ class _Fetch:
             code = error_code(error)
             if code is ErrorCode.UNKNOWN_TOPIC_ID and (interest.seen or interest.high_watermark >= 0):
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # the session remembers it
-            interest.seen |= code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            interest.seen |= code is not ErrorCode.UNKNOWN_TOPIC_ID
             data = PartitionData(
                 partition_index=wanted.partition,
                 error_code=code,

@@ -56,7 +56,7 @@ class Interest:
         self.high_watermark = -1
         self.log_start_offset = -1
         self.fresh = True
-        self.seen = False  # that there is such a topic, though not such a partition
+        self.seen = False  # that there is such a topic, whatever was wrong with the partition
 
     def watch(self, partition: Partition) -> None:
         """From now on a change of the partition makes it worth a look."""

@@ -89,6 +89,16 @@ def _said_twice(it: Difference) -> bool:
     )
 
 
+def _groups_without_anything(it: Difference) -> bool:
+    """Groups that 3.9 has forgotten, as it does with all that have neither members nor offsets when a topic goes."""
+    if not (it.release.startswith("3") and it.step.key is ApiKey.LIST_GROUPS and it.path == "groups"):
+        return False
+    more = [group for group in it.ours if group not in it.theirs]
+    return len(more) + len(it.theirs) == len(it.ours) and all(
+        group["group_state"] in {"", "Empty"} for group in more
+    )
+
+
 MEANT: tuple[Meant, ...] = (
     Meant(
         "whether and how an error is told in words is ours to choose; the codes are compared",
@@ -121,6 +131,10 @@ MEANT: tuple[Meant, ...] = (
         lambda it: it.release.startswith("3") and it.path.endswith(RETIRED) and it.ours == "not there",
     ),
     Meant("a topic that is named twice is answered once, as by Kafka 4; 3.9 said it twice", _said_twice),
+    Meant(
+        "groups without members and offsets outlive topics, as in Kafka 4; 3.9 forgets all of them when one is deleted",
+        _groups_without_anything,
+    ),
     Meant(
         "an operation on configs that does not exist fails the whole request, as in Kafka 4; in 3.9 its resource alone",
         lambda it: (

@@ -83,7 +83,7 @@ def java() -> Path:
 def jar(group: str, artifact: str, version: str) -> Path:
     """One jar alone, without what it depends on."""
     name = f"{artifact}-{version}.jar"
-    directory = _once(
+    directory = once(
         cache() / "jars" / group / f"{artifact}-{version}", _jars([(group, artifact, version)], alone=True)
     )
     path = directory / name
@@ -98,7 +98,7 @@ def jar(group: str, artifact: str, version: str) -> Path:
 def kafka_classpath(version: str) -> str:
     """The classpath of Apache Kafka's broker and tools (3.9.1 brings ZooKeeper along)."""
     wanted = [("org.apache.kafka", "kafka_2.13", version), ("org.apache.kafka", "kafka-tools", version)]
-    directory = _once(cache() / f"kafka-{version}", _jars(wanted, alone=False))
+    directory = once(cache() / f"kafka-{version}", _jars(wanted, alone=False))
     return str(directory / "*")
 
 
@@ -121,21 +121,21 @@ def debian_packages(package: str, *needs: str, installed: Path) -> Path:
     unpacked = cache() / package
     if not unpacked.exists() and os.geteuid() == 0:
         with _lock(unpacked), contextlib.suppress(Unavailable):
-            _run(["apt-get", "install", "--yes", "--no-install-recommends", package])
+            run(["apt-get", "install", "--yes", "--no-install-recommends", package])
         if installed.exists():
             return Path("/")
-    return _once(unpacked, lambda directory: _unpack([package, *needs], directory))
+    return once(unpacked, lambda directory: _unpack([package, *needs], directory))
 
 
 def kafka_clients(version: str) -> str:
     """The classpath of one release of Apache Kafka's Java clients."""
     wanted = ("org.apache.kafka", "kafka-clients", version)
-    return str(_once(cache() / f"kafka-clients-{version}", _jars([wanted], alone=False)) / "*")
+    return str(once(cache() / f"kafka-clients-{version}", _jars([wanted], alone=False)) / "*")
 
 
 def java_libraries(name: str, *wanted: Coordinates) -> str:
     """The classpath of some jars and all they need, kept under a name."""
-    return str(_once(cache() / name, _jars(wanted, alone=False)) / "*")
+    return str(once(cache() / name, _jars(wanted, alone=False)) / "*")
 
 
 def java_program(sources: Path, clients: str = "") -> str:
@@ -149,15 +149,15 @@ def java_compiled(sources: Path, libraries: str, variant: str) -> str:
     def compile_all(directory: Path) -> None:
         jars = ":".join(map(str, sorted(Path(libraries).parent.glob("*.jar"))))
         compiler = [str(java()), "-jar", str(jar(*JAVA_COMPILER)), "--release", "17", "-nowarn"]
-        _run([*compiler, "-cp", jars, "-d", str(directory), *map(str, sorted(sources.glob("*.java")))])
+        run([*compiler, "-cp", jars, "-d", str(directory), *map(str, sorted(sources.glob("*.java")))])
 
-    return f"{_built(sources, compile_all, variant)}:{libraries}"
+    return f"{built(sources, compile_all, variant)}:{libraries}"
 
 
 def java_client(version: str, *sources: Path) -> str:
     """The classpath of a program on one release of kafka-clients, with Jackson for its lines."""
     wanted = [("org.apache.kafka", "kafka-clients", version), JSON_FOR_JAVA]
-    jars = _once(cache() / "jars" / f"kafka-clients-{version}-json", _jars(wanted, alone=False))
+    jars = once(cache() / "jars" / f"kafka-clients-{version}-json", _jars(wanted, alone=False))
     digest = hashlib.sha256(version.encode())
     files = [path for directory in sources for path in sorted(directory.glob("*.java"))]
     for path in files:
@@ -166,9 +166,9 @@ def java_client(version: str, *sources: Path) -> str:
     def compile_all(directory: Path) -> None:
         compiler = [str(java()), "-jar", str(jar(*JAVA_COMPILER)), "--release", "17", "-nowarn"]
         libraries = ":".join(map(str, sorted(jars.glob("*.jar"))))
-        _run([*compiler, "-cp", libraries, "-d", str(directory), *map(str, files)])
+        run([*compiler, "-cp", libraries, "-d", str(directory), *map(str, files)])
 
-    return f"{_once(cache() / 'built' / f'java-{version}-{digest.hexdigest()[:16]}', compile_all)}:{jars}/*"
+    return f"{once(cache() / 'built' / f'java-{version}-{digest.hexdigest()[:16]}', compile_all)}:{jars}/*"
 
 
 def python_packages(*requirements: str) -> Path:
@@ -176,18 +176,18 @@ def python_packages(*requirements: str) -> Path:
     name = "-".join(re.sub(r"[^a-zA-Z0-9.]+", "-", requirement) for requirement in requirements)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     installer = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
-    return _once(
+    return once(
         cache() / "python" / f"{name}-py{python}",
-        lambda directory: _run([*installer, "--target", str(directory), *requirements]),
+        lambda directory: run([*installer, "--target", str(directory), *requirements]),
     )
 
 
-def _built(sources: Path, build: Callable[[Path], None], variant: str = "") -> Path:
+def built(sources: Path, build: Callable[[Path], None], variant: str = "") -> Path:
     """What the sources make, built anew only when one of them changed; apart for each variant."""
     digest = hashlib.sha256()
     for path in sorted(p for p in sources.rglob("*") if p.is_file() and "node_modules" not in p.parts):
         digest.update(f"{path.relative_to(sources)}\0".encode() + path.read_bytes() + b"\0")
-    return _once(cache() / "built" / f"{sources.name}{variant}-{digest.hexdigest()[:16]}", build)
+    return once(cache() / "built" / f"{sources.name}{variant}-{digest.hexdigest()[:16]}", build)
 
 
 def _java_major(program: str) -> int:
@@ -234,9 +234,7 @@ def _maven(maven: str, wanted: Sequence[Coordinates], directory: Path, *, alone:
             "-DincludeScope=runtime",
             f"-DexcludeTransitive={str(alone).lower()}",
         ]
-        _run(
-            [maven, "--batch-mode", "--quiet", "--file", str(path), "dependency:copy-dependencies", *options]
-        )
+        run([maven, "--batch-mode", "--quiet", "--file", str(path), "dependency:copy-dependencies", *options])
 
 
 def _ivy(wanted: Sequence[Coordinates], directory: Path, *, alone: bool) -> None:
@@ -258,7 +256,7 @@ def _ivy(wanted: Sequence[Coordinates], directory: Path, *, alone: bool) -> None
         program = [str(java()), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", "-warn"]
         kept = cache() / "ivy"
         with _lock(kept):
-            _run(
+            run(
                 [
                     *program,
                     "-cache",
@@ -289,9 +287,9 @@ def _unpack(packages: Sequence[str], directory: Path) -> None:
     """Debian packages unpacked, the first and those of the others that there are; scripts find the libraries."""
     for package in packages:
         with contextlib.suppress(Unavailable) if package != packages[0] else contextlib.nullcontext():
-            _run(["apt-get", "download", package], cwd=directory)
+            run(["apt-get", "download", package], cwd=directory)
     for archive in directory.glob("*.deb"):
-        _run(["dpkg", "-x", str(archive), str(directory)])
+        run(["dpkg", "-x", str(archive), str(directory)])
         archive.unlink()
     for program in directory.glob("usr/bin/*"):
         script = directory / program.name
@@ -302,7 +300,7 @@ def _unpack(packages: Sequence[str], directory: Path) -> None:
         script.chmod(0o755)
 
 
-def _once(target: Path, fill: Callable[[Path], None]) -> Path:
+def once(target: Path, fill: Callable[[Path], None]) -> Path:
     """The directory `target`, filled by whoever comes first and complete for everyone."""
     if target.exists():
         return target
@@ -324,7 +322,7 @@ def _lock(target: Path) -> Iterator[None]:
         yield
 
 
-def _run(
+def run(
     command: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> None:
     name = Path(command[0]).name

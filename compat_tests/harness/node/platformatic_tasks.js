@@ -1,6 +1,6 @@
 // The scenarios' words in @platformatic/kafka; they are described in compat_tests/features/__init__.py.
 "use strict";
-const readline = require("node:readline");
+const { serve } = require("./tasks.js");
 const { Admin, Consumer, ConfigResourceTypes, Producer } = require("@platformatic/kafka");
 
 const SECONDS = 60;
@@ -140,18 +140,4 @@ function told(error) {
   return [error.apiId, error.message, error.serverErrorMessage, ...inner.map(told)].filter(Boolean).join(": ");
 }
 
-async function main() {
-  for await (const line of readline.createInterface({ input: process.stdin, crlfDelay: Infinity })) {
-    const task = JSON.parse(line);
-    let answer;
-    try {
-      answer = { ok: (await words[task.do](task)) || {} };
-    } catch (error) {
-      answer = { error: told(error) };
-    }
-    process.stdout.write(`${JSON.stringify(answer)}\n`);
-  }
-  process.exit(0);
-}
-
-main();
+serve(words, told);

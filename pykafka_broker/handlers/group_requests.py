@@ -30,8 +30,7 @@ def handle(services: Services, call: Call, request: GroupRequest) -> Any | Corou
             request.group_id, request, call.version, call.client_id, call.client.host
         )
     except KafkaError as error:
-        if isinstance(
-            request, JoinGroupRequest
-        ):  # whose answer has no protocol then, and not one without a name
+        # Of a join that fails the answer has no protocol, which is not one without a name.
+        if isinstance(request, JoinGroupRequest):
             return JoinGroupResponse(error_code=error.code, protocol_name=no_protocol(call.version))
         raise

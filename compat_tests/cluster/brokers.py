@@ -163,8 +163,13 @@ class Cluster:
         return {
             (topic, int(partition)): replicas
             for topic in self._children("/brokers/topics")
-            for partition, replicas in (self._json(f"/brokers/topics/{topic}") or {})["partitions"].items()
+            for partition, replicas in self._partitions(topic).items()
         }
+
+    def _partitions(self, topic: str) -> dict[str, list[int]]:
+        """Of a topic that may just have been deleted."""
+        told = self._json(f"/brokers/topics/{topic}")
+        return told["partitions"] if told else {}
 
     def in_sync(self) -> bool:
         """Whether every replica of every partition is in sync."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -21,9 +21,11 @@ from compat_tests.cluster.history import NO_PLACE, History, Record
 from compat_tests.servers import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from compat_tests.cluster.history import Log
+
+T = TypeVar("T")
 
 BEFORE_THE_BROKER = 2000
 """Records a producer may be ahead: what a fault costs stays small."""
@@ -32,12 +34,14 @@ LONGEST_STEP_SECONDS = 120
 """More than librdkafka waits for any one answer."""
 CONNECTION_TROUBLE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
 """What librdkafka tells for information while it connects again."""
-_COORDINATOR_MOVES = (
+_LEADER_MOVES = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
 )
-_COORDINATOR_TRIES = 20
+_LEADER_TRIES = 20
 
 
 class Client:
@@ -207,22 +211,30 @@ class Member(Client):
 def ends(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
     """The end of each partition, as far as it is committed."""
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody", "log_level": 0})) as asking:
-        return {p: asking.get_watermark_offsets(TopicPartition(topic, p), 30)[1] for p in range(partitions)}
+        return {
+            p: _until_led(lambda p=p: asking.get_watermark_offsets(TopicPartition(topic, p), 30)[1])
+            for p in range(partitions)
+        }
 
 
 def positions(bootstrap: str, group: str, topic: str, partitions: int) -> dict[int, int]:
-    """Where a group stands. Its coordinator may be moving at this very moment: then it is asked for again."""
+    """Where a group stands."""
     wanted = [TopicPartition(topic, p) for p in range(partitions)]
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": group, "log_level": 0})) as asking:
-        for attempt in range(_COORDINATOR_TRIES):
-            try:
-                places = asking.committed(wanted, 30)
-                break
-            except KafkaException as error:
-                if attempt + 1 == _COORDINATOR_TRIES or error.args[0].code() not in _COORDINATOR_MOVES:
-                    raise
-                time.sleep(0.5)
+        places = _until_led(lambda: asking.committed(wanted, 30))
     return {place.partition: place.offset for place in places}
+
+
+def _until_led(ask: Callable[[], T]) -> T:
+    """What is asked of a leader or coordinator that may be moving at this very moment: then it is asked for again."""
+    for _ in range(_LEADER_TRIES - 1):
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in _LEADER_MOVES:
+                raise
+            time.sleep(0.5)
+    return ask()
 
 
 def whole_log(bootstrap: str, topic: str, partitions: int) -> Log:

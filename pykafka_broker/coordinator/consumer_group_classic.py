@@ -15,6 +15,7 @@ from pykafka_broker.coordinator.consumer_group_context import join_key, sync_key
 from pykafka_broker.coordinator.consumer_group_member import ConsumerMember, MemberState
 from pykafka_broker.coordinator.consumer_group_membership import check_room, find_static, take_place_of
 from pykafka_broker.coordinator.consumer_group_progress import must_look_at_topics
+from pykafka_broker.coordinator.consumer_group_target import present_target
 from pykafka_broker.coordinator.consumer_protocol import read_subscription, version_of, write_assignment
 from pykafka_broker.coordinator.group import CONSUMER_PROTOCOL
 from pykafka_broker.coordinator.records import ClassicMemberMetadata, ClassicProtocol
@@ -86,9 +87,9 @@ class ClassicMembers:
         owned = self._owned(subscription)
         if replaced is not None and self._downgrade.is_due_when_replaced(group, replaced):
             if group.target_epoch >= epoch:
-                target = group.target_of(new.member_id, new.instance_id)
+                target = present_target(group, new)
                 new = self._progress.step(
-                    group, new, group.target_epoch, target, owned, now_ms, records, resubscribed=resubscribed
+                    group, new, target, owned, now_ms, records, resubscribed=resubscribed
                 )
             self._downgrade.with_replaced(group, replaced, new, now_ms, records)
         else:

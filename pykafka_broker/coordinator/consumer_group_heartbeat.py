@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.coordinator.classic_group import ClassicGroup
 from pykafka_broker.coordinator.consumer_group import ConsumerGroup
+from pykafka_broker.coordinator.consumer_group_answer import answer, refusal
+from pykafka_broker.coordinator.consumer_group_gathering import Asking
 from pykafka_broker.coordinator.consumer_group_member import (
     JOINING,
     LEAVING,
@@ -25,18 +27,17 @@ from pykafka_broker.coordinator.consumer_group_membership import (
     take_place_of,
 )
 from pykafka_broker.coordinator.consumer_group_records import current_record
+from pykafka_broker.coordinator.consumer_group_target import is_target_due
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    HeartbeatAssignment,
-    HeartbeatTopicPartitions,
 )
 
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.consumer_group_context import ConsumerContext
     from pykafka_broker.coordinator.consumer_group_fence import Fence
-    from pykafka_broker.coordinator.consumer_group_member import Held
+    from pykafka_broker.coordinator.consumer_group_gathering import Gathering
     from pykafka_broker.coordinator.consumer_group_progress import Progress
     from pykafka_broker.coordinator.consumer_group_reconcile import Owned
     from pykafka_broker.coordinator.consumer_group_upgrade import Upgrade
@@ -49,15 +50,24 @@ FIRST_VERSION_WITH_OWN_ID = 1
 class ConsumerHeartbeats:
     """Answers ConsumerGroupHeartbeat. Owns nothing."""
 
-    def __init__(self, context: ConsumerContext, progress: Progress, fence: Fence, upgrade: Upgrade) -> None:
+    def __init__(
+        self,
+        context: ConsumerContext,
+        progress: Progress,
+        gathering: Gathering,
+        fence: Fence,
+        upgrade: Upgrade,
+    ) -> None:
         self._context = context
         self._progress = progress
+        self._gathering = gathering
         self._fence = fence
         self._upgrade = upgrade
 
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int, decision: Decision
     ) -> None:
+        response: ConsumerGroupHeartbeatResponse | None
         try:
             self._check(request, caller.version)
             if request.member_epoch in (LEAVING, LEAVING_FOR_NOW):
@@ -65,8 +75,9 @@ class ConsumerHeartbeats:
             else:
                 response = self._stay(request, caller, now_ms, decision)
         except KafkaError as error:
-            response = ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.text)
-        decision.reply(caller.token, response)
+            response = refusal(error)
+        if response is not None:
+            decision.reply(caller.token, response)
 
     def _check(self, request: ConsumerGroupHeartbeatRequest, version: int) -> None:
         """What is wrong with the request itself, whatever the group."""
@@ -99,7 +110,8 @@ class ConsumerHeartbeats:
 
     def _stay(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int, decision: Decision
-    ) -> ConsumerGroupHeartbeatResponse:
+    ) -> ConsumerGroupHeartbeatResponse | None:
+        """None if the member is to wait for a new target."""
         records: list[Record] = []
         group, classic = self._group(request, records)
         check_room(self._context.settings, group, request.member_id)
@@ -107,9 +119,17 @@ class ConsumerHeartbeats:
         old = self._member(group, request, owned, records)
         new = _updated(old, request, caller)
         epoch, resubscribed = self._progress.subscribe(group, old, new, now_ms, records)
-        stepped = self._progress.advance(
-            group, epoch, old, new, owned, now_ms, records, resubscribed=resubscribed
-        )
+        is_told_all = request.member_epoch == JOINING or _is_full(request)
+        response = None
+        if classic is None and is_target_due(self._context, group, epoch, now_ms):
+            asking = Asking([caller.token], old.assigned, owned, is_told_all, resubscribed)
+            self._gathering.ask(group.group_id, new.member_id, asking, now_ms)
+        else:
+            stepped = self._progress.advance(
+                group, epoch, old, new, owned, now_ms, records, resubscribed=resubscribed
+            )
+            is_told = is_told_all or stepped.assigned != old.assigned
+            response = answer(self._context.settings, stepped, with_assignment=is_told)
         if classic is not None:
             self._upgrade.upgraded(classic, now_ms, decision)
         self._progress.touch(
@@ -117,13 +137,6 @@ class ConsumerHeartbeats:
         )
         decision.records += records
         group.decided_in = decision
-        response = ConsumerGroupHeartbeatResponse(
-            member_id=stepped.member_id,
-            member_epoch=stepped.epoch,
-            heartbeat_interval_ms=self._context.settings.group_consumer_heartbeat_interval_ms,
-        )
-        if request.member_epoch == JOINING or _is_full(request) or stepped.assigned != old.assigned:
-            response.assignment = _assignment(stepped.assigned)
         return response
 
     def _group(
@@ -242,13 +255,4 @@ def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
         and request.topic_partitions is not None
-    )
-
-
-def _assignment(held: Held) -> HeartbeatAssignment:
-    return HeartbeatAssignment(
-        topic_partitions=[
-            HeartbeatTopicPartitions(topic_id=topic, partitions=list(partitions))
-            for topic, partitions in held.items()
-        ]
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pykafka_broker.coordinator.assignors import NOTHING
 from pykafka_broker.coordinator.classic_rebalance import session_key
 from pykafka_broker.coordinator.consumer_group import ConsumerGroup
 from pykafka_broker.coordinator.consumer_group_context import revoke_key
@@ -18,16 +19,16 @@ from pykafka_broker.coordinator.consumer_group_records import (
     topics_tombstone,
 )
 from pykafka_broker.coordinator.consumer_group_regex import RegexChange, RegexResolver
-from pykafka_broker.coordinator.consumer_group_target import target_for
+from pykafka_broker.coordinator.consumer_group_target import is_target_due, make_target, present_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pykafka_broker.coordinator.assignors import Assignment
     from pykafka_broker.coordinator.consumer_group_context import ConsumerContext
     from pykafka_broker.coordinator.consumer_group_fence import Fence
     from pykafka_broker.coordinator.consumer_group_member import ConsumerMember
     from pykafka_broker.coordinator.consumer_group_reconcile import Owned
+    from pykafka_broker.coordinator.consumer_group_target import Target
     from pykafka_broker.coordinator.effects import Record
     from pykafka_broker.coordinator.group import Decision
 
@@ -94,27 +95,30 @@ class Progress:
         resubscribed: bool,
     ) -> ConsumerMember:
         """The member after one step towards the target of this epoch."""
-        target_epoch, target = target_for(self._context, group, epoch, old, new, now_ms, records)
-        return self.step(group, new, target_epoch, target, owned, now_ms, records, resubscribed=resubscribed)
+        if is_target_due(self._context, group, epoch, now_ms):
+            target = make_target(self._context, group, epoch, now_ms, records, old, new)
+        else:
+            target = present_target(group, new)
+        return self.step(group, new, target, owned, now_ms, records, resubscribed=resubscribed)
 
     def step(
         self,
         group: ConsumerGroup,
         member: ConsumerMember,
-        target_epoch: int,
-        target: Assignment,
+        target: Target,
         owned: Owned | None,
         now_ms: int,
         records: list[Record],
         *,
         resubscribed: bool,
     ) -> ConsumerMember:
-        if member.is_reconciled_to(target_epoch) and not resubscribed:
+        """The member after one step towards this target."""
+        if member.is_reconciled_to(target.epoch) and not resubscribed:
             return member
         stepped = reconcile(
             member,
-            target_epoch=target_epoch,
-            target=target,
+            target_epoch=target.epoch,
+            target=target.parts.get(member.member_id, NOTHING),
             held_in=group.held_in,
             subscribed=self._context.topic_ids(group.subscription_of(member)),
             resubscribed=resubscribed,

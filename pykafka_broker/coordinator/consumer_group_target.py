@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka_broker.coordinator.assignors import ASSIGNORS, NOTHING, MemberWish, Wishes
 from pykafka_broker.coordinator.consumer_group_records import target_epoch_record, target_record
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from pykafka_broker.coordinator.assignors import Assignment
@@ -17,24 +18,38 @@ if TYPE_CHECKING:
     from pykafka_broker.coordinator.effects import Record
 
 
-def target_for(
+class Target(NamedTuple):
+    """What every member shall come to hold, and from which of the group's epochs on."""
+
+    epoch: int
+    parts: Mapping[str, Assignment]
+
+
+def is_target_due(context: ConsumerContext, group: ConsumerGroup, epoch: int, now_ms: int) -> bool:
+    """Whether the group has moved on to `epoch` and needs a new target. One is not made more often than the settings
+    allow: then the present one has to do until somebody asks again."""
+    interval = context.settings.group_consumer_assignment_interval_ms
+    too_soon = group.target_timestamp and interval and now_ms < group.target_timestamp + interval
+    return group.target_epoch < epoch and not too_soon
+
+
+def present_target(group: ConsumerGroup, member: ConsumerMember) -> Target:
+    """The target there is, as far as it concerns a member, which may be about to take the place of another."""
+    return Target(
+        group.target_epoch, {member.member_id: group.target_of(member.member_id, member.instance_id)}
+    )
+
+
+def make_target(
     context: ConsumerContext,
     group: ConsumerGroup,
     epoch: int,
-    old: ConsumerMember,
-    new: ConsumerMember,
     now_ms: int,
     records: list[Record],
-) -> tuple[int, Assignment]:
-    """The epoch of the target and the part of `new` in it, which is about to replace `old`.
-
-    A new target is made if the group has moved on, but not more often than the settings allow: then the present one
-    has to do until somebody asks again.
-    """
-    interval = context.settings.group_consumer_assignment_interval_ms
-    too_soon = group.target_timestamp and interval and now_ms < group.target_timestamp + interval
-    if group.target_epoch >= epoch or too_soon:
-        return group.target_epoch, group.target_of(new.member_id, new.instance_id)
+    old: ConsumerMember | None = None,
+    new: ConsumerMember | None = None,
+) -> Target:
+    """A target for this epoch; `new`, if there is one, is about to replace `old` then."""
     name = group.preferred_assignor(old, new)
     if name not in context.settings.group_consumer_assignors:
         name = context.settings.group_consumer_assignors[0]
@@ -46,14 +61,16 @@ def target_for(
         if assignment is not present and assignment != present:  # most stay as they are
             records.append(target_record(group.group_id, member_id, assignment))
     records.append(target_epoch_record(group.group_id, epoch, now_ms))
-    return epoch, assignments.get(new.member_id, NOTHING)
+    return Target(epoch, assignments)
 
 
-def _wishes(context: ConsumerContext, group: ConsumerGroup, new: ConsumerMember) -> Wishes:
-    members = dict(group.members)
-    if new.instance_id is not None:
-        members.pop(group.static_members.get(new.instance_id, ""), None)
-    members[new.member_id] = new
+def _wishes(context: ConsumerContext, group: ConsumerGroup, new: ConsumerMember | None) -> Wishes:
+    members = group.members
+    if new is not None:
+        members = dict(members)
+        if new.instance_id is not None:
+            members.pop(group.static_members.get(new.instance_id, ""), None)
+        members[new.member_id] = new
     ids: dict[frozenset[str], frozenset[UUID]] = {}
     wishes: dict[str, MemberWish] = {}
     for member_id, member in members.items():

@@ -11,6 +11,7 @@ from pykafka_broker.coordinator.consumer_group_context import ConsumerContext
 from pykafka_broker.coordinator.consumer_group_describe import describe_consumer
 from pykafka_broker.coordinator.consumer_group_downgrade import Downgrade
 from pykafka_broker.coordinator.consumer_group_fence import Fence
+from pykafka_broker.coordinator.consumer_group_gathering import Gathering
 from pykafka_broker.coordinator.consumer_group_heartbeat import ConsumerHeartbeats
 from pykafka_broker.coordinator.consumer_group_progress import Progress
 from pykafka_broker.coordinator.consumer_group_replay import is_consumer_group_record, replay
@@ -53,7 +54,8 @@ class ConsumerGroups:
         fence = Fence(self._context, downgrade)
         self._progress = Progress(self._context, fence)
         upgrade = Upgrade(self._context, self._progress)
-        self._heartbeats = ConsumerHeartbeats(self._context, self._progress, fence, upgrade)
+        self._gathering = Gathering(self._context, self._progress)
+        self._heartbeats = ConsumerHeartbeats(self._context, self._progress, self._gathering, fence, upgrade)
         self._classics = ClassicMembers(self._context, self._progress, fence, downgrade)
         self._emptied: dict[str, ConsumerGroup] = {}
         """Empty groups that are about to become classic ones, until that is written."""
@@ -136,8 +138,13 @@ class ConsumerGroups:
         for group in self._all():
             group.checked_at_epoch = None
 
-    def failed(self, records: Sequence[Record]) -> None:
+    def unload(self, decision: Decision) -> None:
+        """Another broker takes over: whoever waits here is sent there."""
+        self._gathering.unload(decision)
+
+    def failed(self, records: Sequence[Record], error: ErrorCode, decision: Decision) -> None:
         """These records were not written: what was done ahead of them is undone."""
+        self._gathering.failed(records, error, decision)
         for record in records:
             if is_consumer_group_record(record):
                 emptied = self._emptied.pop(record.key.group_id, None)

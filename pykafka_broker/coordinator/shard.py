@@ -109,6 +109,7 @@ class GroupShard:
         """Another broker takes over: whoever waits here is sent there."""
         decision = Decision()
         self._classic.unload(decision)
+        self._consumer.unload(decision)
         return decision.effects()
 
     def failed(
@@ -119,7 +120,7 @@ class GroupShard:
         code = told(error)
         decision.replies += failed_replies(replies, code)
         self._classic.failed(records, code, now_ms, decision)
-        self._consumer.failed(records)
+        self._consumer.failed(records, code, decision)
         return decision.effects()
 
     def topic_deleted(self, names: Iterable[str]) -> Effects:

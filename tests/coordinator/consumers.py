@@ -77,8 +77,16 @@ class Consumer:
 
     def beat(self, *, digest: bool = True) -> Any:
         """One heartbeat. A member that is fenced gives up everything, and joins with its next."""
-        response = self.h.call(self.request(), self.version)
+        return self.hear(self.h.call(self.request(), self.version), digest=digest)
+
+    def ask(self) -> int:
+        """One heartbeat, sent. Gives its token."""
+        return self.h.send(self.request(), self.version)
+
+    def hear(self, response: Any, *, digest: bool = True) -> Any:
+        """The answer to a heartbeat. After an error the next one tells everything."""
         if response.error_code:
+            self._tell_owned = self._tell_topics = True
             if response.error_code in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
                 self.abandon()
             return response

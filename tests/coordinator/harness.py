@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
+from pykafka_broker.coordinator.consumer_group_gathering import QUIET_MS
 from pykafka_broker.coordinator.effects import Caller, Effects, Record
 from pykafka_broker.coordinator.records import decode_record, encode_record
 from pykafka_broker.coordinator.settings import GroupSettings
@@ -93,7 +94,11 @@ class Harness:
         return token
 
     def call(self, request: Any, version: int) -> Any:
-        return self.replies[self.send(request, version)]
+        """Sends it and gives the reply, which may take the moment in which members that need a target are gathered."""
+        token = self.send(request, version)
+        if self.waits(token):
+            self.pass_time(QUIET_MS)
+        return self.replies[token]
 
     def pass_time(self, ms: int = 0) -> None:
         """Lets time go by, with every deadline in it met in time."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pykafka_broker.coordinator.consumer_group_gathering import LONGEST_MS, QUIET_MS
 from pykafka_broker.coordinator.settings import GroupSettings
 from pykafka_broker.protocol.errors import ErrorCode
 
@@ -180,6 +181,51 @@ def test_a_member_that_wants_something_else_gets_that_instead() -> None:
     a.subscribe(["u"])
     settle(h, a)
     assert a.owned == {("u", p) for p in range(3)}
+
+
+def test_members_that_come_together_get_their_shares_of_one_target() -> None:
+    h = harness(t=6)
+    first, *others = [Consumer(h, f"m{n}") for n in range(3)]
+    tokens = [first.ask()]
+    h.pass_time(QUIET_MS - 1)
+    tokens += [member.ask() for member in others]
+    h.pass_time(1)
+    assert all(h.waits(token) for token in tokens), "somebody has just come"
+    h.pass_time(1)
+    for member, token in zip([first, *others], tokens, strict=True):
+        member.hear(h.replies[token])
+    assert [len(member.owned) for member in (first, *others)] == [2, 2, 2]
+    assert {member.epoch for member in (first, *others)} == {4}
+    assert described(h).group_state == "Stable"
+
+
+def test_nobody_waits_long_for_those_who_keep_coming() -> None:
+    h = harness(t=100)
+    tokens = []
+    for n in range(LONGEST_MS):
+        tokens.append(Consumer(h, f"m{n}").ask())
+        assert all(h.waits(token) for token in tokens)
+        h.pass_time(1)
+    assert not any(h.waits(token) for token in tokens)
+
+
+def test_a_member_that_asks_again_while_it_waits_gets_one_answer_to_both() -> None:
+    h = harness()
+    a = Consumer(h, "a")
+    tokens = [a.ask(), a.ask()]
+    h.pass_time(QUIET_MS)
+    assert h.replies[tokens[0]] is h.replies[tokens[1]]
+    a.hear(h.replies[tokens[0]])
+    assert a.owned == ALL_OF_T
+
+
+def test_a_member_that_left_while_it_waited_is_told_so() -> None:
+    h = harness()
+    a = Consumer(h, "a")
+    token = a.ask()
+    a.leave()
+    h.pass_time(QUIET_MS)
+    assert h.replies[token].error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_targets_are_made_at_most_once_in_an_interval() -> None:

@@ -17,6 +17,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from pykafka_broker.coordinator.consumer_group_gathering import LONGEST_MS, QUIET_MS
 from pykafka_broker.coordinator.settings import GroupSettings
 from pykafka_broker.protocol.errors import ErrorCode
 
@@ -27,6 +28,7 @@ from .harness import Harness, KnownTopics
 TOPICS = ["t", "u", "v"]
 MOST_MEMBERS = 6
 PATIENCE_MS = 20_000
+MEANWHILE = ["nothing", "leaves", "classic joins", "grows", "refused", "refused at once", "restart"]
 
 
 class Groups(RuleBasedStateMachine):
@@ -109,6 +111,43 @@ class Groups(RuleBasedStateMachine):
         member = data.draw(st.sampled_from(self.members))
         if isinstance(member, Consumer) and member.epoch:
             member.beat_in_vain()
+
+    @precondition(lambda self: self.consumers())
+    @rule(
+        data=st.data(),
+        newcomers=st.integers(0, 2),
+        meanwhile=st.sampled_from(MEANWHILE),
+        ms=st.sampled_from([0, 1, QUIET_MS, LONGEST_MS]),
+    )
+    def several_beat_at_once(self, data: st.DataObject, newcomers: int, meanwhile: str, ms: int) -> None:
+        asking = data.draw(st.lists(st.sampled_from(self.consumers()), unique=True, min_size=1))
+        for _ in range(newcomers):
+            asking.append(Consumer(self.h, self.name(), ["t"]))
+        self.members += asking[len(asking) - newcomers :]
+        h = self.h
+        h.refuse_appends = ErrorCode.NOT_ENOUGH_REPLICAS if meanwhile == "refused at once" else None
+        tokens = [member.ask() for member in asking]
+        h.pass_time(ms)
+        match meanwhile:
+            case "leaves":
+                self.members.remove(asking[0])
+                asking[0].leave()
+            case "classic joins":
+                self.add(ClassicConsumer(self.h, ["u"]))
+            case "grows":
+                self.topic_grows("v")
+            case "refused":
+                h.refuse_appends = ErrorCode.NOT_ENOUGH_REPLICAS
+            case "restart":
+                self.coordinator_restarts()
+        h.pass_time(LONGEST_MS)
+        h.refuse_appends = None
+        for member, token in zip(asking, tokens, strict=True):
+            member.hear(h.replies[token])
+            self.heard[member] = self.h.now_ms
+
+    def consumers(self) -> list[Consumer]:
+        return [member for member in self.members if isinstance(member, Consumer)]
 
     # Members go.
 

@@ -94,6 +94,22 @@ def _past_string(data: bytes, at: int) -> int:
     return at + 2 + max(struct.unpack_from(">h", data, at)[0], 0)
 
 
+def produced(answer: bytes) -> dict[tuple[str, int], Produced]:
+    """What an answer to Produce says of each partition."""
+    found, at = {}, 4
+    for _ in range(struct.unpack_from(">i", answer)[0]):
+        (size,) = struct.unpack_from(">h", answer, at)
+        topic = answer[at + 2 : at + 2 + size].decode()
+        at += 2 + size
+        (count,) = struct.unpack_from(">i", answer, at)
+        at += 4
+        for _ in range(count):
+            partition, error, offset, _, _ = struct.unpack_from(">ihqqq", answer, at)
+            found[topic, partition] = Produced(error, offset)
+            at += 30
+    return found
+
+
 class Wire:
     """One connection; speaks and listens in raw bytes."""
 
@@ -138,19 +154,7 @@ class Wire:
     def produce(
         self, topics: Mapping[str, Mapping[int, bytes | bytearray | None]], acks: int = -1
     ) -> dict[tuple[str, int], Produced]:
-        answer = self.request(PRODUCE, PRODUCE_VERSION, produce_body(topics, acks))
-        found, at = {}, 4
-        for _ in range(struct.unpack_from(">i", answer)[0]):
-            (size,) = struct.unpack_from(">h", answer, at)
-            topic = answer[at + 2 : at + 2 + size].decode()
-            at += 2 + size
-            (count,) = struct.unpack_from(">i", answer, at)
-            at += 4
-            for _ in range(count):
-                partition, error, offset, _, _ = struct.unpack_from(">ihqqq", answer, at)
-                found[topic, partition] = Produced(error, offset)
-                at += 30
-        return found
+        return produced(self.request(PRODUCE, PRODUCE_VERSION, produce_body(topics, acks)))
 
     def produce_one(self, topic: str, records: bytes | bytearray | None, acks: int = -1) -> Produced:
         return self.produce({topic: {0: records}}, acks)[topic, 0]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from pykafka_broker.clock import Clock, SystemClock
 from pykafka_broker.cluster import znodes
@@ -36,7 +36,7 @@ from pykafka_broker.replication.internal_topics import GroupPlacement, LiveTopic
 from pykafka_broker.replication.partitions import Partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pykafka_broker.cluster.zookeeper_session import Login
     from pykafka_broker.cluster.zookeeper_store import ZookeeperStore
     from pykafka_broker.membership import Membership
-    from pykafka_broker.network.connection import Client
+    from pykafka_broker.network.connection import Client, InLine, Reply
     from pykafka_broker.protocol.types import Buffer
     from pykafka_broker.turn import Soon
 
@@ -226,9 +226,7 @@ class Broker:
             )
         )
 
-    def _dispatch(
-        self, client: Client, frame: memoryview
-    ) -> list[Buffer] | Soon | Coroutine[Any, Any, list[Buffer] | None] | None:
+    def _dispatch(self, client: Client, frame: memoryview) -> list[Buffer] | Soon | InLine | Reply | None:
         return self._dispatcher(client, frame)
 
     def _endpoints(self) -> tuple[znodes.Endpoint, ...]:

@@ -43,16 +43,23 @@ if TYPE_CHECKING:
 
 
 def route(
-    key: ApiKey, handler: Handler, oldest: int, newest: int, advertised_from: int | None = None
+    key: ApiKey,
+    handler: Handler,
+    oldest: int,
+    newest: int,
+    advertised_from: int | None = None,
+    *,
+    in_line: bool = False,
 ) -> Route:
     api = APIS[key]
     assert oldest in api.versions
     assert newest in api.versions
-    return Route(api, handler, oldest, newest, oldest if advertised_from is None else advertised_from)
+    shown = oldest if advertised_from is None else advertised_from
+    return Route(api, handler, oldest, newest, shown, in_line)
 
 
 ROUTES: tuple[Route, ...] = (
-    route(ApiKey.PRODUCE, produce.handle, 0, 13),
+    route(ApiKey.PRODUCE, produce.handle, 0, 13, in_line=True),
     route(ApiKey.FETCH, fetch.handle, 0, 18),
     route(ApiKey.LIST_OFFSETS, list_offsets.handle, 0, 11),
     route(ApiKey.METADATA, metadata.handle, 0, 13),

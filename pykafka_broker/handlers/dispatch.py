@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_broker.handlers import api_versions
 from pykafka_broker.handlers.services import Call, Route, Services, error_code, error_text
-from pykafka_broker.network.connection import ProtocolViolation
+from pykafka_broker.network.connection import InLine, ProtocolViolation
 from pykafka_broker.protocol.api import ApiKey, RequestHeader, frame_response, read_request_header
 from pykafka_broker.protocol.codec import decode
 from pykafka_broker.protocol.errors import MalformedError
@@ -17,8 +17,12 @@ from pykafka_broker.turn import Soon
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from pykafka_broker.network.connection import Client
+    from pykafka_broker.network.connection import Client, Reply
     from pykafka_broker.protocol.types import Buffer
+
+
+_API_KEY: Final = 2
+"""Bytes at the start of every request."""
 
 
 class Dispatcher:
@@ -28,9 +32,7 @@ class Dispatcher:
         self._services = services
         self._routes: Mapping[int, Route] = {route.api.key: route for route in services.served}
 
-    def __call__(
-        self, client: Client, frame: memoryview
-    ) -> list[Buffer] | Soon | Coroutine[Any, Any, list[Buffer] | None] | None:
+    def __call__(self, client: Client, frame: memoryview) -> list[Buffer] | Soon | InLine | Reply | None:
         try:
             header, body = read_request_header(frame)
             route = self._routes.get(header.api_key)
@@ -50,7 +52,8 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 -- a broker outlives any bug of one handler
             response = _failure(route, error)
         if type(response) is CoroutineType:
-            return self._later(route, header, response)
+            later = self._later(route, header, response)
+            return InLine(later, bytes(frame[:_API_KEY])) if route.in_line else later
         if type(response) is Soon:
             response.frame = partial(_framed, header)
             return response

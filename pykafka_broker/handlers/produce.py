@@ -106,8 +106,8 @@ def handle(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
         )
     if to_flush or (replicating is not None and replicating.left):
-        return _answer_later(request, responses, to_flush, replicating, failed)
-    return _answer(request, responses, failed)
+        return _answer_later(request.acks, request.timeout_ms, responses, to_flush, replicating, failed)
+    return _answer(request.acks, responses, failed)
 
 
 def _first_of(error: Exception, version: int, records: Buffer | None) -> Exception:
@@ -210,7 +210,8 @@ class _Replicating:
 
 
 async def _answer_later(
-    request: ProduceRequest,
+    acks: int,
+    timeout_ms: int,
     responses: list[TopicProduceResponse],
     to_flush: list[Partition],
     replicating: _Replicating | None,
@@ -219,14 +220,14 @@ async def _answer_later(
     for partition in to_flush:
         await partition.flushed()
     if replicating is not None:
-        await replicating.wait(request.timeout_ms)
-    return _answer(request, responses, failed)
+        await replicating.wait(timeout_ms)
+    return _answer(acks, responses, failed)
 
 
 def _answer(
-    request: ProduceRequest, responses: list[TopicProduceResponse], failed: KafkaError | None
+    acks: int, responses: list[TopicProduceResponse], failed: KafkaError | None
 ) -> ProduceResponse | None:
-    if request.acks:
+    if acks:
         return ProduceResponse(responses=responses)
     if failed is not None:
         raise ProtocolViolation(f"a produce request with acks=0 failed: {failed.code.name}")

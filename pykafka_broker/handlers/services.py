@@ -76,13 +76,15 @@ the first."""
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One API as it is served. `advertised_from` is below `oldest` where clients need to see an older version."""
+    """One API as it is served. `advertised_from` is below `oldest` where clients need to see an older version; of one
+    that goes `in_line` a client's next request is worked on while the one before only waits for others."""
 
     api: Api
     handler: Handler
     oldest: int
     newest: int
     advertised_from: int
+    in_line: bool = False
 
 
 def error_code(error: Exception) -> ErrorCode:

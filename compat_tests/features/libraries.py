@@ -39,6 +39,8 @@ class Library:
     """Whether `make test` leaves it to `make compat`."""
     ancient: bool = False
     """Whether Apache Kafka 4 no longer speaks to it."""
+    timeless: bool = False
+    """Whether its records have no time."""
     found: Callable[[], str] | None = None
     """Asks for the version, where only the machine knows it."""
 
@@ -75,15 +77,22 @@ def python_release(
 
 def java(version: str) -> list[str]:
     """The program compiled against this release of kafka-clients, with what differs by release in its own way."""
-    release, root = tuple(map(int, version.split(".")[:2])), HARNESS / "java_tasks"
-    eras = [f"{'before' if release < since else 'since'}_{since[0]}_{since[1]}" for since in ((2, 0), (2, 3))]
+    release = tuple(map(int, version.split(".")[:2]))
+    program, turns = ("OldTasks", ((0, 9), (0, 10))) if release < (1, 0) else ("JavaTasks", ((2, 0), (2, 3)))
+    root = HARNESS / ("java_old_tasks" if release < (1, 0) else "java_tasks")
+    eras = [f"{'before' if release < since else 'since'}_{since[0]}_{since[1]}" for since in turns]
     sources = root, *(root / era for era in eras)
     quick = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    return [str(provision.java()), *quick, "-cp", provision.java_client(version, *sources), "JavaTasks"]
+    return [str(provision.java()), *quick, "-cp", provision.java_client(version, *sources), program]
 
 
 def java_release(version: str, *, long: bool = True, **other: object) -> Library:
     return Library("Java kafka-clients", version, lambda: java(version), long=long, **other)
+
+
+def old_java_release(version: str, *codecs: str, **other: object) -> Library:
+    """A release that Apache Kafka 4 no longer speaks to."""
+    return java_release(version, codecs=("none", "gzip", *codecs), ancient=True, **other)
 
 
 def go(program: str) -> Callable[[], list[str]]:
@@ -123,7 +132,10 @@ LIBRARIES = (
     python_release("confluent-kafka", "confluent", "2.0.2"),
     python_release("aiokafka", "aiokafka"),
     python_release("aiokafka", "aiokafka", "0.8.1", "kafka-python==2.0.2"),
-    java_release("1.1.1", codecs=("none", "gzip", "snappy", "lz4"), ancient=True),
+    old_java_release("0.8.2.2", "snappy", timeless=True),
+    old_java_release("0.9.0.1", "snappy", timeless=True),
+    old_java_release("0.10.2.2", "snappy", "lz4"),
+    old_java_release("1.1.1", "snappy", "lz4"),
     *map(java_release, ("2.1.1", "2.8.2", "3.9.1", "4.4.0")),
     java_release(versions.JAVA, long=False),
     Library("franz-go", versions.go("github.com/twmb/franz-go"), go("franz")),

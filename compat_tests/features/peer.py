@@ -7,17 +7,23 @@ import json
 import queue
 import subprocess
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from compat_tests import provision
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from compat_tests.features.libraries import Library
 
 ANSWER_SECONDS = 90
-BEGINNING = -2
+READ_SECONDS = 60
+BEGINNING = OFFSET_BEGINNING
+NO_TIME = -1
 
 
 class Refused(Exception):
@@ -58,13 +64,33 @@ def record_of(what: dict[str, Any]) -> Record:
     return Record(unpacked(what["value"]), unpacked(what["key"]), headers, what["timestamp"], *place)
 
 
+def read_today(
+    bootstrap: str, topic: str, count: int, partitions: tuple[int, ...], offset: int
+) -> list[Record]:
+    """The next records of these partitions as confluent-kafka sees them, for a library that only writes."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "today", "enable.auto.commit": False}
+    with closing(Consumer(settings)) as consumer:
+        consumer.assign([TopicPartition(topic, partition, offset) for partition in partitions])
+        return [
+            Record(
+                message.value(),
+                message.key(),
+                (),
+                message.timestamp()[1],
+                message.partition(),
+                message.offset(),
+            )
+            for message in consumer.consume(count, timeout=READ_SECONDS)
+        ]
+
+
 class Peer:
     """Owns the process; `do` asks it for one thing and waits for the answer."""
 
     def __init__(self, library: Library, bootstrap: str, log: Path) -> None:
         with provision.or_skip():
             command, environment = library.command(), library.environment()
-        self.library, self._log = library, log
+        self.library, self._bootstrap, self._log = library, bootstrap, log
         self._complaints = log.open("ab")
         self._process = subprocess.Popen(
             [*command, bootstrap],
@@ -127,8 +153,14 @@ class Peer:
         self, topic: str, count: int, *, partitions: tuple[int, ...] = (0,), offset: int = BEGINNING
     ) -> list[Record]:
         """The next records of assigned partitions, from an offset on."""
+        if not self.library.can("consume assigned"):
+            return read_today(self._bootstrap, topic, count, partitions, offset)
         found = self.do("consume", topic=topic, partitions=partitions, offset=offset, count=count)
         return [record_of(what) for what in found["records"]]
+
+    def returned(self, records: Iterable[Record]) -> list[Record]:
+        """These records as they come back: without their time where the library knows none."""
+        return [record._replace(timestamp=NO_TIME) if self.library.timeless else record for record in records]
 
     def tail(self) -> str:
         """The library's last words."""

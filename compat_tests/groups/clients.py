@@ -39,6 +39,8 @@ class Client:
     environment: Callable[[], Mapping[str, str]] = field(default=dict)
     long: bool = False
     """Whether only `make compat` meets it."""
+    ancient: bool = False
+    """Whether Apache Kafka 4 no longer speaks to it."""
 
     def __str__(self) -> str:
         return self.name
@@ -183,6 +185,15 @@ JAVA_848_3_9, JAVA_848_4_4 = (java_release(JAVA_848, version) for version in ("3
 RELEASES = (
     KAFKA_PYTHON_2_3,
     python_release(KAFKA_PYTHON, "2.0.6"),
+    python_release(
+        KAFKA_PYTHON,
+        "1.4.7",
+        "python-snappy",
+        "lz4",
+        "xxhash",
+        assignors=("range", "roundrobin"),
+        ancient=True,
+    ),
     CONFLUENT_2_0,
     python_release(AIOKAFKA, "0.8.1", "kafka-python==2.0.2"),
     java_release(JAVA, "2.1.1"),

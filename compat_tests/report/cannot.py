@@ -40,6 +40,7 @@ def old_java() -> Mapping[str, Mapping[str, str]]:
         **no_admin(*ADMIN, "admin: cluster", "errors: refused", reason="has no admin client"),
         "produce: headers": "records have headers since 0.11",
         "produce: idempotence": "has no idempotent producer",
+        "errors: unknown topic": "waits for the topic until its time is over, whichever the broker",
     }
     classic = {**NO_STATIC, **NO_KIP_848}
     reading = (

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 from member import Orders, Report, orders_and_report, run_in_threads
@@ -16,11 +15,11 @@ from member import Orders, Report, orders_and_report, run_in_threads
 if TYPE_CHECKING:
     import threading
 
-ASSIGNORS = {
-    "range": RangePartitionAssignor,
-    "roundrobin": RoundRobinPartitionAssignor,
-    "sticky": StickyPartitionAssignor,
-}
+ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
+with contextlib.suppress(ImportError):  # releases before 2.0 have none
+    from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+    ASSIGNORS["sticky"] = StickyPartitionAssignor
 with contextlib.suppress(ImportError):  # releases before 3.0 rebalance all at once
     from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 

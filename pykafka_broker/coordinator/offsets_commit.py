@@ -43,29 +43,6 @@ FIRST_VERSION_THAT_KNOWS_MISSING_GROUPS = 9
 UNSET = -1
 
 
-class _Target(NamedTuple):
-    """A topic somebody commits for."""
-
-    name: str
-    topic_id: UUID
-    size: int | None
-    fields: tuple[Sequence[Any], ...]
-    """Of OffsetCommitRequestPartition, by column."""
-    missing: ErrorCode
-    """What to say if there is no such topic."""
-
-    def problem(self, partition: int) -> ErrorCode:
-        if self.size is None:
-            return self.missing
-        if not 0 <= partition < self.size:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return ErrorCode.NONE
-
-    def has(self, partitions: Sequence[int]) -> bool:
-        """Whether it has all of these."""
-        return self.size is not None and min(partitions) >= 0 and max(partitions) < self.size
-
-
 class OffsetCommits:
     """Answers OffsetCommit and OffsetDelete. Owns nothing."""
 
@@ -83,22 +60,22 @@ class OffsetCommits:
         decision: Decision,
     ) -> bool:
         """Whether the group let the caller commit; single offsets may be refused all the same."""
-        targets = []
-        for topic in request.topics:
-            targets.append(self._target(topic, caller.version))  # noqa: PERF401 -- is faster for one
-        refusal = _refusal(group, request, targets, caller.version)
+        version = caller.version
+        refusal = self._refusal(group, request, version)
         expires = UNSET if request.retention_time_ms == UNSET else now_ms + request.retention_time_ms
         accepted, topics = [], []
-        for target in targets:
-            name, topic_id, _, fields, _ = target
-            partitions, committed, epochs, timestamps, metadata = fields
-            if not partitions and target.size is not None:
+        for topic in request.topics:
+            name, topic_id, size = self._place(topic, version)
+            rows = Columns.of(OffsetCommitRequestPartition, topic.partitions)
+            partitions, committed, epochs, timestamps, metadata = rows.fields
+            if not partitions and size is not None:
                 continue  # of those without partitions only unknown ones are repeated
             times, notes = _filled_in(timestamps, metadata, now_ms)
             offsets = TopicOffsets(name, topic_id, partitions, committed, epochs, notes, times)
-            errors: Sequence[int] = (0,) * len(offsets.partitions)
-            if refusal or not target.has(offsets.partitions) or any(offsets.metadata):
-                errors = self._errors(target, offsets, refusal)
+            errors: Sequence[int] = (0,) * len(partitions)
+            if refusal or size is None or not _within(partitions, size) or any(notes):
+                missing = _missing(version) if size is None else ErrorCode.NONE
+                errors = self._errors(offsets, size or 0, missing, refusal)
                 offsets = _without(offsets, errors) if any(errors) else offsets
             if offsets.partitions:
                 accepted.append(offsets)
@@ -109,24 +86,49 @@ class OffsetCommits:
         decision.reply(caller.token, OffsetCommitResponse(topics=topics))
         return not refusal
 
-    def _errors(self, target: _Target, offsets: TopicOffsets, refusal: ErrorCode) -> Sequence[int]:
+    def _refusal(self, group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:
+        """What forbids the whole commit."""
+        generation = request.generation_id_or_member_epoch
+        if group is None:
+            if generation < 0:
+                return ErrorCode.NONE
+            known = version >= FIRST_VERSION_THAT_KNOWS_MISSING_GROUPS
+            return ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION
+        try:
+            check = group.check_commit(
+                request.member_id, request.group_instance_id, generation, version, transactional=False
+            )
+            if check is not None:
+                for topic in request.topics:
+                    _, topic_id, _ = self._place(topic, version)
+                    for row in topic.partitions:
+                        check(topic_id, row.partition_index)
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
+
+    def _errors(
+        self, offsets: TopicOffsets, size: int, missing: ErrorCode, refusal: ErrorCode
+    ) -> Sequence[int]:
+        """What is wrong with each; `missing` is what to say where there is no such topic."""
         limit = self._settings.offset_metadata_max_bytes
         return [
-            target.problem(partition)
+            missing
+            or (ErrorCode.NONE if 0 <= partition < size else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             or refusal
             or (ErrorCode.OFFSET_METADATA_TOO_LARGE if len(note) > limit else ErrorCode.NONE)
             for partition, note in zip(offsets.partitions, offsets.metadata, strict=True)
         ]
 
-    def _target(self, topic: OffsetCommitRequestTopic, version: int) -> _Target:
+    def _place(self, topic: OffsetCommitRequestTopic, version: int) -> tuple[str, UUID, int | None]:
+        """The topic's name and id, and how many partitions it has; None if there is no such topic."""
         if version < FIRST_VERSION_WITH_TOPIC_IDS:
-            name, missing = topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            name = topic.name
             topic_id = self._topics.topic_id(name) or ZERO_UUID
         else:
-            name, missing = self._topics.name(topic.topic_id) or "", ErrorCode.UNKNOWN_TOPIC_ID
             topic_id = topic.topic_id
-        fields = Columns.of(OffsetCommitRequestPartition, topic.partitions).fields
-        return _Target(name, topic_id, self._topics.partition_count(name), fields, missing)
+            name = self._topics.name(topic_id) or ""
+        return name, topic_id, self._topics.partition_count(name)
 
     def delete(
         self, group: Group | None, request: OffsetDeleteRequest, caller: Caller, decision: Decision
@@ -181,24 +183,14 @@ def _without(offsets: TopicOffsets, errors: Sequence[int]) -> TopicOffsets:
     return TopicOffsets(offsets.topic, offsets.topic_id, *columns)
 
 
-def _refusal(
-    group: Group | None, request: OffsetCommitRequest, targets: Sequence[_Target], version: int
-) -> ErrorCode:
-    """What forbids the whole commit."""
-    generation = request.generation_id_or_member_epoch
-    if group is None:
-        if generation < 0:
-            return ErrorCode.NONE
-        known = version >= FIRST_VERSION_THAT_KNOWS_MISSING_GROUPS
-        return ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION
-    try:
-        check = group.check_commit(
-            request.member_id, request.group_instance_id, generation, version, transactional=False
-        )
-        if check is not None:
-            for target in targets:
-                for partition in target.fields[0]:
-                    check(target.topic_id, partition)
-    except KafkaError as error:
-        return error.code
-    return ErrorCode.NONE
+def _within(partitions: Sequence[int], size: int) -> bool:
+    """Whether a topic of this size has all of these."""
+    if len(partitions) == 1:
+        return 0 <= partitions[0] < size
+    return min(partitions) >= 0 and max(partitions) < size
+
+
+def _missing(version: int) -> ErrorCode:
+    """What to say where there is no such topic."""
+    named = version < FIRST_VERSION_WITH_TOPIC_IDS
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if named else ErrorCode.UNKNOWN_TOPIC_ID

@@ -32,8 +32,9 @@ class Pace:
         """Notes that `count` bytes are read or written, and waits as long as that means. Stopped if told to."""
         now = time.monotonic()
         self._free_at = max(self._free_at, now) + count * self._seconds_per_byte
-        if now < self._pause_at:
+        owed = self._free_at - now
+        if now < self._pause_at and owed < _SLICE_SECONDS:
             return
-        if self._stop.wait(max(self._free_at - now, _PAUSE_SECONDS)):
+        if self._stop.wait(max(owed, _PAUSE_SECONDS)):
             raise Stopped
         self._pause_at = time.monotonic() + _SLICE_SECONDS

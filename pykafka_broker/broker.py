@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from pykafka_broker.cluster.zookeeper_session import Login
     from pykafka_broker.cluster.zookeeper_store import ZookeeperStore
     from pykafka_broker.membership import Membership
-    from pykafka_broker.network.connection import Client, InLine, Reply
-    from pykafka_broker.protocol.types import Buffer
-    from pykafka_broker.turn import Soon
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +145,7 @@ class Broker:
         store = await self._open_store(dirs[0])
         stack.push_async_callback(store.close)
         self.broker_id = await _broker_id(config, dirs, store)
-        listeners = Listeners(self._dispatch, _limits(config), config.socket_listen_backlog_size)
+        listeners = Listeners(_limits(config), config.socket_listen_backlog_size)
         await self._bind(listeners)
         stack.push_async_callback(listeners.close)
         registration = znodes.BrokerRegistration(self.broker_id, self._endpoints(), config.broker_rack)
@@ -186,7 +183,7 @@ class Broker:
             cluster = membership.serve(partitions, lambda: placement.follow_leaders(metadata.view))
             stack.push_async_callback(membership.close)
             routes += CLUSTER_ROUTES
-        self._dispatcher = Dispatcher(
+        dispatcher = Dispatcher(
             Services(
                 broker_id=self.broker_id,
                 config=config,
@@ -203,7 +200,7 @@ class Broker:
             )
         )
         partitions.start()
-        await listeners.start()
+        await listeners.start(dispatcher)
         # Connections end before the logs close: nothing may be acknowledged after the last checkpoint.
         stack.push_async_callback(listeners.close)
         if membership is not None:
@@ -225,9 +222,6 @@ class Broker:
                 _login(config),
             )
         )
-
-    def _dispatch(self, client: Client, frame: memoryview) -> list[Buffer] | Soon | InLine | Reply | None:
-        return self._dispatcher(client, frame)
 
     def _endpoints(self) -> tuple[znodes.Endpoint, ...]:
         protocols = {endpoint.name: endpoint.security_protocol for endpoint in self.config.listeners}

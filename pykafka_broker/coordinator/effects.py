@@ -6,6 +6,7 @@ replies when it is committed. Requests carry a token, a reply names the token it
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ Token = int
 """Names one waiting request, unique within a runtime."""
 
 
-class Caller(NamedTuple):
+@dataclass(slots=True)
+class Caller:
     """Who sent a request, as far as a coordinator cares."""
 
     token: Token
@@ -33,14 +35,16 @@ class Record(NamedTuple):
     value: Any | None
 
 
-class Reply(NamedTuple):
+@dataclass(slots=True)
+class Reply:
     """The response to the request that came with `token`."""
 
     token: Token
     response: Any
 
 
-class Effects(NamedTuple):
+@dataclass(slots=True)
+class Effects:
     """The outcome of one event. The records are appended in one batch, all or none; the replies are given when
     they are committed, at once if there are none. If the append fails, the coordinator's `failed` hears of it."""
 

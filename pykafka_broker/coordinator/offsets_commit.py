@@ -6,7 +6,7 @@ topics are named, from 10 on they have ids."""
 from __future__ import annotations
 
 from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.coordinator.offsets import tombstone
 from pykafka_broker.coordinator.records import CommittedOffsets, TopicOffsets

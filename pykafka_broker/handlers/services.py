@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -61,7 +61,8 @@ class Services:
     """The release of Apache Kafka the broker passes itself off as; `served` is limited to it already."""
 
 
-class Call(NamedTuple):
+@dataclass(slots=True)
+class Call:
     """How a request arrived: from whom, through which listener, at which version."""
 
     client: Client

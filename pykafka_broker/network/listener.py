@@ -37,8 +37,8 @@ class Limits:
 class Listeners:
     """Owner of all listening sockets and connections of one broker; the limits count across them."""
 
-    def __init__(self, dispatch: Dispatch, limits: Limits, backlog: int = 50) -> None:
-        self._dispatch = dispatch
+    def __init__(self, limits: Limits, backlog: int = 50) -> None:
+        self._dispatch: Dispatch | None = None
         self._limits = limits
         self._backlog = backlog
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
@@ -56,9 +56,7 @@ class Listeners:
         """Bind one listener; gives the address bound, the real port where 0 was asked."""
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: Connection(
-                self._dispatch, self._scratch, self._limits.max_frame, name, self._admit, self._forget
-            ),
+            lambda: self._connection(name),
             host or None,
             port,
             backlog=self._backlog,
@@ -75,7 +73,15 @@ class Listeners:
         bound = server.sockets[0].getsockname()
         return bound[0], bound[1]
 
-    async def start(self) -> None:
+    def _connection(self, listener: str) -> Connection:
+        assert self._dispatch is not None
+        return Connection(
+            self._dispatch, self._scratch, self._limits.max_frame, listener, self._admit, self._forget
+        )
+
+    async def start(self, dispatch: Dispatch) -> None:
+        """From now on requests are answered, by this."""
+        self._dispatch = dispatch
         for server in self._servers:
             await server.start_serving()
         if self._limits.max_idle_ms > 0:

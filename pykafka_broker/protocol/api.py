@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_broker.protocol.codec import encode_into, encoder
 from pykafka_broker.protocol.decoder import skip_tags
@@ -295,7 +295,8 @@ APIS: Final[Mapping[int, Api]] = MappingProxyType(
 )
 
 
-class RequestHeader(NamedTuple):
+@dataclass(slots=True)
+class RequestHeader:
     """What stands before the body of every request."""
 
     api_key: int
@@ -312,9 +313,16 @@ def read_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
     try:
         key, version, correlation_id = _START.unpack_from(frame)
         api = APIS.get(key)
-        if api is None or _lacks_client_id(key, version):
+        if api is None or (version == 0 and _lacks_client_id(key, version)):
             return RequestHeader(key, version, correlation_id), _START.size
-        client_id, pos = _read_client_id(frame, _START.size)
+        # The client id is never compact, not even in the flexible header.
+        (length,) = _INT16.unpack_from(frame, _START.size)
+        client_id, pos = None, _START.size + _INT16.size
+        if length >= 0:
+            start, pos = pos, pos + length
+            if pos > len(frame):
+                raise MalformedError(f"the client id claims a length of {length}, past the bytes at hand")
+            client_id = str(frame[start:pos], "utf-8", "replace")
         if version in api.flexible:
             pos = skip_tags(frame, pos, len(frame))
     except (struct.error, IndexError):
@@ -325,18 +333,6 @@ def read_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
 def _lacks_client_id(key: int, version: int) -> bool:
     """The one request older than the client id."""
     return key == ApiKey.CONTROLLED_SHUTDOWN and version == 0
-
-
-def _read_client_id(frame: memoryview, pos: int) -> tuple[str | None, int]:
-    """The client id is never compact, not even in the flexible header."""
-    (length,) = _INT16.unpack_from(frame, pos)
-    pos += _INT16.size
-    if length < 0:
-        return None, pos
-    stop: int = pos + length
-    if stop > len(frame):
-        raise MalformedError(f"the client id claims a length of {length}, past the bytes at hand")
-    return str(frame[pos:stop], "utf-8", "replace"), stop
 
 
 def frame_request(header: RequestHeader, request: object) -> list[Buffer]:

@@ -135,7 +135,8 @@ class ColumnWriter(dict[int, "Callable[..., bytes]"]):
 
     def write(self, rows: Sequence[Any]) -> bytes:
         fields = Columns.of(self._row, rows).fields
-        if len(rows) == 1:
+        count = len(fields[0])
+        if count == 1:
             return self[1](*[fields[at][0] for at in self._places])
         columns = [fields[at] for at in self._places]
-        return self[len(rows)](*chain.from_iterable(zip(*columns, strict=True)))
+        return self[count](*chain.from_iterable(zip(*columns, strict=True)))

@@ -39,9 +39,9 @@ def echo(client: Client, frame: memoryview) -> Any:
 
 @asynccontextmanager
 async def listening(dispatch: Dispatch = echo, backlog: int = 50, **limits: Any) -> AsyncIterator[Listeners]:
-    listeners = Listeners(dispatch, Limits(**limits), backlog)
+    listeners = Listeners(Limits(**limits), backlog)
     _, listeners.port = await listeners.listen("PLAINTEXT", HOST, 0)  # type: ignore[attr-defined]
-    await listeners.start()
+    await listeners.start(dispatch)
     try:
         yield listeners
     finally:

@@ -124,12 +124,13 @@ class Node:
             writes_unseen=False,
             release=None,
         )
-        self._listeners = Listeners(Dispatcher(services), Limits())
+        self._dispatch = Dispatcher(services)
+        self._listeners = Listeners(Limits())
 
     async def start(self) -> None:
         _, port = await self._listeners.listen("PLAINTEXT", HOST, 0)
         self.cluster.ports[self.id] = port
-        await self._listeners.start()
+        await self._listeners.start(self._dispatch)
         self.client = Peer(HOST, port, "test", QUICK)
 
     async def stop(self) -> None:

@@ -47,7 +47,10 @@ class CommittedOffsets(Sequence[Record]):
         self.expire_timestamp = expire_timestamp
 
     def __len__(self) -> int:
-        return sum([len(topic.partitions) for topic in self.topics])
+        count = 0
+        for topic in self.topics:  # nearly always one: a comprehension would cost more than what it does
+            count += len(topic.partitions)
+        return count
 
     def __iter__(self) -> Iterator[Record]:
         for topic in self.topics:

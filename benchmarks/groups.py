@@ -23,6 +23,7 @@ NO_SLOWER = Goal(1.0, at_least=False)
 NO_FEWER = Goal(1.0, at_least=True)
 JOINED = Metric("joined", "joined s", NO_SLOWER)
 REASSIGNED = Metric("reassigned", "reassigned after kill s", NO_SLOWER)
+AFTERWARDS = Metric("after", "of it after the session ended, ms", NO_SLOWER)
 RATE = Metric("rate", "commits/s", NO_FEWER)
 CPU = Metric("cpu", "CPU µs/commit")
 START = Metric("start", "start to answer s", NO_SLOWER)
@@ -58,13 +59,14 @@ def members(lab: Lab) -> list[Section]:
             def run(contender: Contender, number: int, name: str = name, kind: type[Member] = kind) -> Sample:
                 return _crowds(contender, kind, f"{name}-{number}")
 
-            row = Row(f"group.protocol={name}, {MEMBERS} members", (JOINED, REASSIGNED))
+            row = Row(f"group.protocol={name}, {MEMBERS} members", (JOINED, REASSIGNED, AFTERWARDS))
             rows.append(lab.alternate(row, contenders, run))
     note = (
         f"{MEMBERS} members on {MEMBERS} connections join at the same moment, and have joined when each holds one of"
         f" {MEMBERS} partitions. Then {KILLED} of them hang up without a word, as kill -9 makes them,"
         " just after a heartbeat; reassigned is when the others hold all partitions between them."
-        f" {SESSION_MS / 1000:g} s of that is the session timeout, the same for both brokers. Heartbeats are"
+        f" {SESSION_MS / 1000:g} s of that is the session timeout, the same for both brokers; what comes after it is"
+        " the time until the last survivor's next heartbeat, and then what the broker takes. Heartbeats are"
         f" {BEAT_MS} ms apart and assignments as often as need be, so that what is waited for is not only the next"
         f" of them. A round is the median of {CROWDS} groups."
     )
@@ -90,9 +92,11 @@ def _crowds(contender: Contender, kind: type[Member], group: str) -> Sample:
         )
         for number in range(CROWDS)
     ]
+    reassigned = statistics.median(each.reassigned for each in times)
     return {
         "joined": statistics.median(each.joined for each in times),
-        "reassigned": statistics.median(each.reassigned for each in times),
+        "reassigned": reassigned,
+        "after": reassigned * 1000 - SESSION_MS,
     }
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "pykafka-broker"
 _LARGEST_MEASURE = (32 << 20) - (64 << 10)
-_COLLECT_AFTER = (10_000, 20, 50)
+_COLLECT_AFTER = (50_000, 20, 50)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

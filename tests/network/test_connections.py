@@ -7,9 +7,6 @@ import struct
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import pytest
-import uvloop
-
 from pykafka_broker.network.connection import ProtocolViolation
 from pykafka_broker.network.listener import SCRATCH_BYTES, Limits, Listeners
 
@@ -20,13 +17,6 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 MIB = 1 << 20
-
-
-@pytest.fixture(
-    params=[asyncio.DefaultEventLoopPolicy(), uvloop.EventLoopPolicy()], ids=["asyncio", "uvloop"]
-)
-def event_loop_policy(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 def framed(body: bytes) -> bytes:

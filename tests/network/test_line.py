@@ -7,7 +7,6 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import uvloop
 
 from pykafka_broker.network.connection import MOST_IN_LINE, InLine, ProtocolViolation
 from pykafka_broker.turn import Soon, Turn
@@ -15,13 +14,6 @@ from tests.network.test_connections import Peer, framed, listening, until
 
 if TYPE_CHECKING:
     from pykafka_broker.network.connection import Client
-
-
-@pytest.fixture(
-    params=[asyncio.DefaultEventLoopPolicy(), uvloop.EventLoopPolicy()], ids=["asyncio", "uvloop"]
-)
-def event_loop_policy(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 class Lining:

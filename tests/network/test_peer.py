@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import struct
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import uvloop
 
 from pykafka_broker.broker import Broker
 from pykafka_broker.network.peer import Peer, PeerError, PeerSettings
@@ -34,13 +33,6 @@ MIB = 1 << 20
 QUICK = PeerSettings(
     request_timeout_ms=2000, connect_timeout_ms=2000, reconnect_backoff_ms=5, reconnect_backoff_max_ms=20
 )
-
-
-@pytest.fixture(
-    params=[asyncio.DefaultEventLoopPolicy(), uvloop.EventLoopPolicy()], ids=["asyncio", "uvloop"]
-)
-def event_loop_policy(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 @asynccontextmanager

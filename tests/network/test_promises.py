@@ -5,22 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-import pytest
-import uvloop
-
 from pykafka_broker.network.connection import ProtocolViolation
 from pykafka_broker.turn import Soon, Turn
 from tests.network.test_connections import Peer, framed, listening
 
 if TYPE_CHECKING:
     from pykafka_broker.network.connection import Client
-
-
-@pytest.fixture(
-    params=[asyncio.DefaultEventLoopPolicy(), uvloop.EventLoopPolicy()], ids=["asyncio", "uvloop"]
-)
-def event_loop_policy(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 class Promising:

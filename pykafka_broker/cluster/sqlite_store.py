@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pykafka_broker.cluster.node_tree import ROOT, Row, Transaction, check_path, new_row, parent_of
 from pykafka_broker.cluster.store import (
-    ANY_VERSION,
     Create,
     Delete,
     Node,
     NoNode,
     SessionState,
-    SetData,
+    Store,
     StoreClosed,
     StoreError,
 )
@@ -148,7 +147,7 @@ def _node(row: Row) -> Node:
     )  # fmt: skip
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """A Store in one file. Every change is on disk before it is answered or told to a watch.
 
     Owner: the broker that opened it, on the event loop it was opened on.
@@ -186,36 +185,14 @@ class SqliteStore:
         """A session in our own file neither breaks nor expires."""
         return lambda: None
 
-    async def get(self, path: str) -> Node:
-        node = (await self.get_many([path]))[0]
-        if node is None:
-            raise NoNode(path, "node does not exist")
-        return node
-
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         for path in paths:
             check_path(path)
         return await self._in_thread(lambda: self._db.nodes(paths))
 
-    async def exists(self, path: str) -> bool:
-        return (await self.get_many([path]))[0] is not None
-
     async def children(self, path: str) -> list[str]:
         check_path(path)
         return await self._in_thread(lambda: self._db.children(path))
-
-    async def create(
-        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequence: bool = False
-    ) -> str:
-        return str(await self._single(Create(path, data, ephemeral, sequence)))
-
-    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
-        new_version = await self._single(SetData(path, data, version))
-        assert isinstance(new_version, int)
-        return new_version
-
-    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        await self._single(Delete(path, version))
 
     async def multi(self, ops: Sequence[Op]) -> list[Result]:
         for op in ops:
@@ -240,14 +217,6 @@ class SqliteStore:
             await self._loop.run_in_executor(self._thread, self._db.close)
         finally:
             self._thread.shutdown(wait=False)
-
-    async def _single(self, op: Op) -> Result:
-        try:
-            return (await self.multi([op]))[0]
-        except StoreError as error:
-            if error.op_index is None:
-                raise
-            raise type(error)(error.path, error.detail) from None
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         if self._closed:

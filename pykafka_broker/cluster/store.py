@@ -155,26 +155,11 @@ class Store(Protocol):
         When CONNECTED is told, all watches are set again, so what is read from then on is watched.
         """
 
-    async def get(self, path: str) -> Node:
-        """The node, or NoNode."""
-
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         """The nodes in the order asked, None where there is none; one trip however many."""
 
-    async def exists(self, path: str) -> bool: ...
-
     async def children(self, path: str) -> list[str]:
         """Names (not paths) of the children, sorted; NoNode if the node itself is absent."""
-
-    async def create(
-        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequence: bool = False
-    ) -> str:
-        """Creates a node whose parent exists and returns its path, which differs for a sequence node."""
-
-    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
-        """Replaces the data and returns the new version."""
-
-    async def delete(self, path: str, version: int = ANY_VERSION) -> None: ...
 
     async def multi(self, ops: Sequence[Op]) -> list[Result]:
         """All of the operations in order, or none; the error names the operation that was refused."""
@@ -193,3 +178,38 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Ends the session: its ephemeral nodes vanish. Closing twice is harmless."""
+
+    # One node at a time, by the above.
+
+    async def get(self, path: str) -> Node:
+        """The node, or NoNode."""
+        (node,) = await self.get_many([path])
+        if node is None:
+            raise NoNode(path, "node does not exist")
+        return node
+
+    async def exists(self, path: str) -> bool:
+        return (await self.get_many([path]))[0] is not None
+
+    async def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequence: bool = False
+    ) -> str:
+        """Creates a node whose parent exists and returns its path, which differs for a sequence node."""
+        return str(await self._single(Create(path, data, ephemeral, sequence)))
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
+        """Replaces the data and returns the new version."""
+        new_version = await self._single(SetData(path, data, version))
+        assert isinstance(new_version, int)
+        return new_version
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await self._single(Delete(path, version))
+
+    async def _single(self, op: Op) -> Result:
+        try:
+            return (await self.multi([op]))[0]
+        except StoreError as error:
+            if error.op_index is None:
+                raise
+            raise type(error)(error.path, error.detail) from None

@@ -13,14 +13,11 @@ from kazoo.protocol.serialization import GetChildren
 
 from pykafka_broker.cluster.node_tree import check_path
 from pykafka_broker.cluster.store import (
-    ANY_VERSION,
     Create,
-    Delete,
     Node,
     NodeExists,
-    NoNode,
     SessionState,
-    SetData,
+    Store,
     StoreClosed,
     StoreError,
 )
@@ -66,7 +63,7 @@ class ZookeeperSettings:
         return ",".join(host.strip() for host in hosts.split(",")), chroot
 
 
-class ZookeeperStore:
+class ZookeeperStore(Store):
     """A Store in ZooKeeper, below the chroot. A session that expired is replaced by a new one.
 
     Owner: the broker that opened it, on the event loop it was opened on.
@@ -108,12 +105,6 @@ class ZookeeperStore:
         self._listeners.append(callback)
         return partial(_discard, self._listeners, callback)
 
-    async def get(self, path: str) -> Node:
-        node = (await self.get_many([path]))[0]
-        if node is None:
-            raise NoNode(path, "node does not exist")
-        return node
-
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         for path in paths:
             check_path(path)
@@ -127,27 +118,11 @@ class ZookeeperStore:
         flat = [answer for some in answers for answer in some]
         return [_found(path, answer) for path, answer in zip(paths, flat, strict=True)]
 
-    async def exists(self, path: str) -> bool:
-        return (await self.get_many([path]))[0] is not None
-
     async def children(self, path: str) -> list[str]:
         check_path(path)
         self._check_open(path)
         request = GetChildren(self._chroot.full(path), None)
         return sorted(await self._answer(request, self._session.send(request), path))
-
-    async def create(
-        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequence: bool = False
-    ) -> str:
-        return str(await self._single(Create(path, data, ephemeral, sequence)))
-
-    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
-        new_version = await self._single(SetData(path, data, version))
-        assert isinstance(new_version, int)
-        return new_version
-
-    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        await self._single(Delete(path, version))
 
     async def multi(self, ops: Sequence[Op]) -> list[Result]:
         for op in ops:
@@ -209,14 +184,6 @@ class ZookeeperStore:
             self._check_open(ops[0].path)
             raise refusal(error, ops[0].path) from error
         return change_results(ops, answers, chroot)
-
-    async def _single(self, op: Op) -> Result:
-        try:
-            return (await self.multi([op]))[0]
-        except StoreError as error:
-            if error.op_index is None:
-                raise
-            raise type(error)(error.path, error.detail) from None
 
     def _check_open(self, path: str) -> None:
         if self._closed:

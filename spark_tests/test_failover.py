@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.cluster.brokers import Cluster
+from compat_tests.cluster.brokers import Cluster, opened
 from compat_tests.cluster.clients import Writer, ends
 from compat_tests.cluster.history import History
 from compat_tests.cluster.ordeal import IDEMPOTENT, PARTITIONS, RATE
 from compat_tests.cluster.places import Loopback
-from compat_tests.provision import or_skip
 from compat_tests.servers import wait_until
 from spark_tests.connector import Arrived, Connector
 
@@ -31,13 +30,8 @@ TOPIC = "read-on"
 def cluster(against: str, zookeeper: Zookeeper, tmp_path: Path) -> Iterator[Cluster]:
     if against == "kafka-4.3.1":
         pytest.skip("Apache Kafka 4 knows no ZooKeeper")
-    made = Cluster(against, zookeeper, Loopback(zookeeper), tmp_path)
-    try:
-        with or_skip():
-            made.open()
+    with opened(Cluster(against, zookeeper, Loopback(zookeeper), tmp_path)) as made:
         yield made
-    finally:
-        made.close()
 
 
 @pytest.mark.feature("Spark: a broker that dies")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -16,10 +17,11 @@ from kazoo.retry import KazooRetry
 
 from compat_tests.cluster.sessions import end_session
 from compat_tests.cluster.told import leaders_told_by
+from compat_tests.provision import or_skip
 from compat_tests.servers import ApacheKafka, OurBroker, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from compat_tests.cluster.places import Land, Place
@@ -219,3 +221,14 @@ class Cluster:
         return "\n".join(
             f"--- broker {number}\n{server.tail(lines)}" for number, server in self.brokers.items()
         )
+
+
+@contextlib.contextmanager
+def opened(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster, for as long as a fixture lends it."""
+    try:
+        with or_skip():
+            cluster.open()
+        yield cluster
+    finally:
+        cluster.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.cluster.brokers import Cluster
+from compat_tests.cluster.brokers import Cluster, opened
 from compat_tests.cluster.namespace import Namespace
 from compat_tests.cluster.places import Loopback
 from compat_tests.cluster.relays import Relays
@@ -29,8 +29,8 @@ def clustered(against: str) -> str:
 @pytest.fixture
 def cluster(clustered: str, zookeeper: Zookeeper, tmp_path: Path) -> Iterator[Cluster]:
     """Three brokers on the session's ZooKeeper."""
-    made = Cluster(clustered, zookeeper, Loopback(zookeeper), tmp_path)
-    yield from _running(made)
+    with opened(Cluster(clustered, zookeeper, Loopback(zookeeper), tmp_path)) as made:
+        yield made
 
 
 @pytest.fixture
@@ -38,7 +38,8 @@ def cuttable(clustered: str, zookeeper: Zookeeper, tmp_path: Path) -> Iterator[C
     """Three brokers of which any can be cut off from the others, from clients and from ZooKeeper."""
     land = Relays(zookeeper)
     try:
-        yield from _running(Cluster(clustered, zookeeper, land, tmp_path))
+        with opened(Cluster(clustered, zookeeper, land, tmp_path)) as made:
+            yield made
     finally:
         land.close()
 
@@ -58,7 +59,8 @@ def own_zookeeper(tmp_path: Path) -> Iterator[Zookeeper]:
 @pytest.fixture
 def cluster_with_zookeeper(clustered: str, own_zookeeper: Zookeeper, tmp_path: Path) -> Iterator[Cluster]:
     """Three brokers on a ZooKeeper of their own, `cluster.zookeeper`, which the test may stop."""
-    yield from _running(Cluster(clustered, own_zookeeper, Loopback(own_zookeeper), tmp_path))
+    with opened(Cluster(clustered, own_zookeeper, Loopback(own_zookeeper), tmp_path)) as made:
+        yield made
 
 
 @pytest.fixture
@@ -70,7 +72,8 @@ def parted(clustered: str, tmp_path: Path) -> Iterator[Cluster]:
             keeper.start()
         land = _land_with_a_cable(keeper)
         try:
-            yield from _running(Cluster(clustered, keeper, land, tmp_path))
+            with opened(Cluster(clustered, keeper, land, tmp_path)) as made:
+                yield made
         finally:
             land.close()
     finally:
@@ -83,15 +86,6 @@ def _land_with_a_cable(keeper: Zookeeper) -> Namespace | Relays:
     except Unavailable as reason:
         warnings.warn(f"relays instead of a network namespace: {reason}", stacklevel=2)
         return Relays(keeper)
-
-
-def _running(made: Cluster) -> Iterator[Cluster]:
-    try:
-        with or_skip():
-            made.open()
-        yield made
-    finally:
-        made.close()
 
 
 @pytest.hookimpl(wrapper=True)

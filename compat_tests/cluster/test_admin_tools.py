@@ -9,9 +9,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from compat_tests.cluster.admin_tools import AdminTools
-from compat_tests.cluster.brokers import NUMBERS, Cluster
+from compat_tests.cluster.brokers import NUMBERS, Cluster, opened
 from compat_tests.cluster.places import Loopback
-from compat_tests.provision import or_skip
 from compat_tests.servers import wait_until
 
 if TYPE_CHECKING:
@@ -31,13 +30,10 @@ def cluster(
     clustered: str, zookeeper: Zookeeper, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
     """One for all: each test has topics of its own, and leaves three brokers behind."""
-    made = Cluster(clustered, zookeeper, Loopback(zookeeper), tmp_path_factory.mktemp("cluster"))
-    try:
-        with or_skip():
-            made.open()
+    with opened(
+        Cluster(clustered, zookeeper, Loopback(zookeeper), tmp_path_factory.mktemp("cluster"))
+    ) as made:
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture(scope="module", params=["3.9.1", "4.3.1"])

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.cluster.brokers import Cluster
+from compat_tests.cluster.brokers import Cluster, opened
 from compat_tests.cluster.ordeal import Ordeal
 from compat_tests.cluster.places import Loopback
 from compat_tests.cluster.test_faults import wait_until_replaced
-from compat_tests.provision import or_skip
 from compat_tests.servers import wait_until
 
 if TYPE_CHECKING:
@@ -36,13 +35,8 @@ class MixedCluster(Cluster):
 def mixed(against: str, zookeeper: Zookeeper, tmp_path: Path) -> Iterator[Cluster]:
     if against != "ours":
         pytest.skip("there is nothing of ours in it")
-    cluster = MixedCluster("ours", zookeeper, Loopback(zookeeper), tmp_path)
-    try:
-        with or_skip():
-            cluster.open()
-        yield cluster
-    finally:
-        cluster.close()
+    with opened(MixedCluster("ours", zookeeper, Loopback(zookeeper), tmp_path)) as made:
+        yield made
 
 
 def test_each_takes_over_from_each(mixed: Cluster) -> None:

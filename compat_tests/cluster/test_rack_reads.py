@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from compat_tests.cluster.brokers import Cluster
+from compat_tests.cluster.brokers import Cluster, opened
 from compat_tests.cluster.places import Loopback
-from compat_tests.provision import or_skip
 from compat_tests.servers import wait_until
 
 if TYPE_CHECKING:
@@ -38,13 +37,8 @@ class RackedCluster(Cluster):
 
 @pytest.fixture
 def racked(clustered: str, zookeeper: Zookeeper, tmp_path: Path) -> Iterator[Cluster]:
-    made = RackedCluster(clustered, zookeeper, Loopback(zookeeper), tmp_path)
-    try:
-        with or_skip():
-            made.open()
+    with opened(RackedCluster(clustered, zookeeper, Loopback(zookeeper), tmp_path)) as made:
         yield made
-    finally:
-        made.close()
 
 
 def test_a_consumer_reads_from_its_rack_and_from_the_leader_when_that_is_gone(racked: Cluster) -> None:

@@ -422,13 +422,9 @@ class Partition:
         """Group commit: everybody who asks while one sync runs shares the next one."""
         target = self.log.log_end_offset
         while self.log.recovery_point < min(target, self.log.log_end_offset):  # the log may be cut meanwhile
-            if self._flushing is None:
+            if self._flushing is None or self._flushing.done():
                 self._flushing = asyncio.ensure_future(asyncio.to_thread(self.log.flush))
-                self._flushing.add_done_callback(self._flush_ended)
             await asyncio.shield(self._flushing)
-
-    def _flush_ended(self, _: asyncio.Future[None]) -> None:
-        self._flushing = None
 
     # Those who wait
 

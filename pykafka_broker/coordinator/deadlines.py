@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ class Deadlines:
             self._pop()
         return None
 
-    def run(self, now_ms: int, decision: Decision) -> None:
-        """Everything due by now, in the order of its time. What an action sets for now waits for the next run."""
+    def due(self, now_ms: int) -> list[Callable[[Decision], None]]:
+        """Everything due by now, in the order of its time, to be done one after another: what one does may cancel
+        another. What it sets for now waits for the next time."""
         ready: list[tuple[Hashable, tuple[int, Action]]] = []
         while self._heap and self._heap[0][0] <= now_ms:
             key = self._pop()
@@ -58,11 +60,19 @@ class Deadlines:
                 self._push(key, due[0])
             else:
                 ready.append((key, due))
-        for key, due in ready:
-            # An action before this one may have cancelled it or set it anew.
-            if self._due.get(key) is due:
-                del self._due[key]
-                due[1](now_ms, decision)
+        return [partial(self._do, key, due, now_ms) for key, due in ready]
+
+    def shift(self, by_ms: int) -> None:
+        """The clock that deadlines are told in was set: all of them go along."""
+        self._due = {key: (at_ms + by_ms, action) for key, (at_ms, action) in self._due.items()}
+        self._queued = {key: at_ms + by_ms for key, at_ms in self._queued.items()}
+        self._heap = [(at_ms + by_ms, sequence, key) for at_ms, sequence, key in self._heap]
+
+    def _do(self, key: Hashable, due: tuple[int, Action], now_ms: int, decision: Decision) -> None:
+        # An action before this one may have cancelled it or set it anew.
+        if self._due.get(key) is due:
+            del self._due[key]
+            due[1](now_ms, decision)
 
     def _push(self, key: Hashable, at_ms: int) -> None:
         self._sequence += 1

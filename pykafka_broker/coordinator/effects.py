@@ -53,3 +53,5 @@ class Effects:
     can_wait: bool = False
     """Whether nothing is decided otherwise before these records are replayed, but by those who look at offsets: then
     several such effects may be written together. There is one reply then."""
+    is_divisible: bool = False
+    """Whether each record is right without the others, and nobody waits for them: then there may be any number."""

@@ -35,13 +35,15 @@ class Decision:
 
     can_wait: bool = False
     """See `Effects.can_wait`."""
+    is_divisible: bool = False
+    """See `Effects.is_divisible`."""
 
     def reply(self, token: Token, response: Any) -> None:
         self.replies.append(Reply(token, response))
 
     def effects(self) -> Effects:
         if self.committed is None:
-            return Effects(self.records, self.replies)
+            return Effects(self.records, self.replies, is_divisible=self.is_divisible)
         assert not self.records
         return Effects(self.committed, self.replies, self.can_wait)
 

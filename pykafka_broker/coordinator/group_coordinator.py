@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Iterator
 
     from pykafka_broker.clock import Clock
-    from pykafka_broker.coordinator.runtime import ShardLog
     from pykafka_broker.coordinator.settings import GroupSettings
     from pykafka_broker.coordinator.topics import Topics
+    from pykafka_broker.coordinator.writing import ShardLog
 
 OFFSETS_TOPIC = "__consumer_offsets"
 _INT_MIN = -(2**31)
@@ -81,6 +81,10 @@ class GroupCoordinator:
         return self.runtime(group_id).handle(
             request, version, client_id or "", f"/{host}"
         )  # as Java prints it
+
+    def settling(self, group_id: str) -> Coroutine[Any, Any, None] | None:
+        """Ends when what `shard` says of the group's offsets is committed; None if it is."""
+        return self.runtime(group_id).settling()
 
     def shard(self, group_id: str) -> GroupShard:
         """The shard that holds the group, for questions."""

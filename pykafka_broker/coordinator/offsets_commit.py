@@ -116,7 +116,7 @@ class OffsetCommits:
             missing
             or (ErrorCode.NONE if 0 <= partition < size else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             or refusal
-            or (ErrorCode.OFFSET_METADATA_TOO_LARGE if len(note) > limit else ErrorCode.NONE)
+            or (ErrorCode.OFFSET_METADATA_TOO_LARGE if _length(note) > limit else ErrorCode.NONE)
             for partition, note in zip(offsets.partitions, offsets.metadata, strict=True)
         ]
 
@@ -181,6 +181,11 @@ def _without(offsets: TopicOffsets, errors: Sequence[int]) -> TopicOffsets:
     good = [not error for error in errors]
     columns: list[Any] = [tuple(compress(column, good)) for column in offsets[2:]]
     return TopicOffsets(offsets.topic, offsets.topic_id, *columns)
+
+
+def _length(note: str) -> int:
+    """As Java counts it: what lies beyond its 16 bits counts twice."""
+    return len(note) if note.isascii() else len(note.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _within(partitions: Sequence[int], size: int) -> bool:

@@ -31,11 +31,12 @@ class OffsetExpiry:
         self._deadlines.set(_KEY, at_ms, self._look)
 
     def _look(self, now_ms: int, decision: Decision) -> None:
+        decision.is_divisible = True
+        self.start(now_ms)
         for group in self._groups.values():
             nothing_left = self._expire(group, now_ms, decision)
             if nothing_left and group.is_empty:
                 decision.records += group.tombstones()
-        self.start(now_ms)
 
     def _expire(self, group: Group, now_ms: int, decision: Decision) -> bool:
         """Whether the group keeps no offset."""

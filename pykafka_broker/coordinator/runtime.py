@@ -9,52 +9,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pykafka_broker.coordinator.effects import Caller, Effects
+from pykafka_broker.coordinator.effects import Caller, Effects, Reply
 from pykafka_broker.coordinator.failures import failed_replies, told
-from pykafka_broker.coordinator.offsets import NO_PRODUCER
-from pykafka_broker.coordinator.records import decode_record
-from pykafka_broker.coordinator.records.batches import batch_of
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError, MalformedError
-from pykafka_broker.protocol.records.batch import iter_headers
-from pykafka_broker.protocol.records.control import read_marker
-from pykafka_broker.protocol.records.record import iter_records
+from pykafka_broker.coordinator.loading import replay_batches
+from pykafka_broker.coordinator.shard_clock import ShardClock
+from pykafka_broker.coordinator.writing import ShardWriter
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.turn import Soon, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Coroutine, Iterable, Sequence
 
     from pykafka_broker.clock import Clock
-    from pykafka_broker.coordinator.effects import Reply
     from pykafka_broker.coordinator.shard import GroupShard
-    from pykafka_broker.protocol.types import Buffer
+    from pykafka_broker.coordinator.writing import ShardLog
 
 log = logging.getLogger(__name__)
 
-_LOAD_WITHOUT_PAUSE: Final = 1_000
-"""Records replayed in one go, some ten milliseconds' worth."""
-
 _HELD_RECORDS: Final = 1_000
 """Records written in one batch, unless one request brings more: far from what a batch may hold."""
-
-
-class ShardLog(Protocol):
-    """The one partition of an internal topic that a shard lives in."""
-
-    @property
-    def commits_at_once(self) -> bool:
-        """Whether what is appended is committed by that. A log that has followers has them before it waits for any."""
-
-    def append(self, batch: bytearray) -> int:
-        """Write it; gives the offset behind it. KafkaError if that cannot be."""
-
-    def when_committed(self, offset: int, call: Callable[[], None]) -> None:
-        """Calls back when everything below `offset` is committed, at once if it is."""
-
-    def committed(self) -> AsyncIterator[Buffer]:
-        """Everything committed, from the start, in runs of whole batches."""
-
 
 _Held = tuple["Effects", Soon | None]
 """Effects that are not written yet, and the promise that was made of their reply; without one somebody waits for it."""
@@ -89,18 +64,21 @@ class ShardRuntime:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for: int | None = None
-        self._end = 0
+        self._writer = ShardWriter(shard, log, clock)
         self._uncommitted: dict[int, _Uncommitted] = {}  # in the order of their deadlines
         self._patience: asyncio.TimerHandle | None = None
         self._effects = count()
-        self._serving = False
+        self._not_serving = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        """Why it does not, if so."""
+        self._shown_end = 0
+        """Behind all that was loaded: a new leader may not know yet that it is committed."""
+        self._time = ShardClock(clock, shard.clock_set)
         self._loading = asyncio.get_running_loop().create_task(self._load())
 
     @property
     def shard(self) -> GroupShard:
         """For questions that change nothing. COORDINATOR_LOAD_IN_PROGRESS while it does not know yet."""
-        if not self._serving:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        self._require_serving()
         self.write_held()
         return self._shard
 
@@ -109,46 +87,25 @@ class ShardRuntime:
         records = 0
         try:
             async for batches in self._log.committed():
-                records += await self._replay_batches(memoryview(batches))
-        except (KafkaError, MalformedError, OSError):
+                more, self._shown_end = await replay_batches(self._shard, memoryview(batches))
+                records += more
+        except Exception:
             log.exception("a coordinator cannot be loaded")
+            self._not_serving = ErrorCode.NOT_COORDINATOR
             return
-        self._serving = True
-        self.apply(self._shard.loaded(self._clock.wall_ms()))
+        self._not_serving = ErrorCode.NONE
+        self.apply(self._shard.loaded(self._time.now()))
         if records:
             log.info("loaded %d records in %.3f s", records, self._clock.monotonic() - started)
-
-    async def _replay_batches(self, view: memoryview) -> int:
-        records = 0
-        replay = self._shard.replay
-        pause = _LOAD_WITHOUT_PAUSE
-        for position, header in iter_headers(view):
-            batch = view[position : position + header.size]
-            if header.is_control:
-                marker = read_marker(batch)
-                if marker is not None:
-                    self._shard.end_transaction(header.producer_id, committed=marker.commit)
-                continue
-            if records > pause:
-                pause = records + _LOAD_WITHOUT_PAUSE
-                await asyncio.sleep(0)  # whoever is served already goes on being served
-            producer_id = header.producer_id if header.is_transactional else NO_PRODUCER
-            for found in iter_records(batch):
-                records += 1
-                record = decode_record(found.key, found.value) if found.key is not None else None
-                if record is not None:
-                    replay(record, producer_id)
-        return records
 
     def handle(
         self, request: object, version: int, client_id: str, host: str
     ) -> Any | Coroutine[Any, Any, Any]:
         """The response, `Soon`, or a coroutine that ends in it when the shard has made up its mind."""
-        if not self._serving:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        self._require_serving()
         if self._held and self._shard.looks_at_offsets(request):
             self.write_held()
-        token, now = next(self._tokens), self._clock.wall_ms()
+        token, now = next(self._tokens), self._time.now()
         effects = self._shard.handle(request, Caller(token, version, client_id, host), now)
         if effects.can_wait and self._log.commits_at_once:
             soon = Soon(self._turn)
@@ -164,11 +121,38 @@ class ShardRuntime:
 
     def topics_changed(self, deleted: Iterable[str]) -> None:
         """What is being loaded learns of it by `loaded`."""
-        if self._serving:
+        if not self._not_serving:
             self.write_held()
             self.apply(self._shard.topic_deleted(deleted))
             self._shard.topics_changed()
             self._arm()
+
+    def settling(self) -> Coroutine[Any, Any, None] | None:
+        """Ends when all that questions are answered from is committed; None if it is. If that does not come about in
+        time, whoever asks is told to ask again, as while this loads."""
+        self._require_serving()
+        self.write_held()
+        if self._log.commits_at_once:
+            return None
+        token = next(self._tokens)
+        settled = self._waiting[token] = asyncio.get_running_loop().create_future()
+        self._log.when_committed(
+            max(self._writer.end, self._shown_end), lambda: self._give([Reply(token, None)])
+        )
+        return None if settled.done() else self._settled(token, settled)
+
+    async def _settled(self, token: int, settled: asyncio.Future[Any]) -> None:
+        try:
+            async with asyncio.timeout(self._commit_timeout_s):
+                await settled
+        except TimeoutError:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from None
+        finally:
+            self._waiting.pop(token, None)
+
+    def _require_serving(self) -> None:
+        if self._not_serving:
+            raise KafkaError(self._not_serving)
 
     async def _later(self, token: int, reply: asyncio.Future[Any]) -> Any:
         try:
@@ -201,9 +185,8 @@ class ShardRuntime:
                     self._give(failed_replies(effects.replies, ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _write(self, held: Sequence[_Held]) -> None:
-        now = self._clock.wall_ms()
         try:
-            self._end = self._log.append(batch_of([effects.records for effects, _ in held], now))
+            self._writer.append([effects.records for effects, _ in held])
         except KafkaError as error:
             if len(held) > 1:  # it may be for their number, or for one of them
                 for one in held:
@@ -224,8 +207,7 @@ class ShardRuntime:
         """What could not be written is answered at once: it tells of nothing that is yet to be committed, and while too
         few replicas are in sync nothing is."""
         log.warning("a coordinator's records were refused: %s", error.text)
-        now = self._clock.wall_ms()
-        undone = self._shard.failed(effects.records, effects.replies, error.code, now)
+        undone = self._shard.failed(effects.records, effects.replies, error.code, self._time.now())
         replies = undone.replies
         if soon is not None:
             soon.response, replies = replies[0].response, replies[1:]
@@ -234,13 +216,14 @@ class ShardRuntime:
 
     def apply(self, effects: Effects) -> None:
         """Append, replay, and reply once it is committed."""
-        if effects.records:
-            try:
-                self._end = self._log.append(batch_of([effects.records], self._clock.wall_ms()))
-            except KafkaError as error:
-                self._refuse(effects, None, error)
-                return
-            self._shard.replay_all(effects.records)
+        try:
+            if effects.is_divisible:
+                self._writer.write_divided(effects.records)
+            elif effects.records:
+                self._writer.write(effects.records)
+        except KafkaError as error:
+            self._refuse(effects, None, error)
+            return
         self._reply(effects.replies)
 
     def _reply(self, replies: Sequence[Reply]) -> None:
@@ -249,7 +232,7 @@ class ShardRuntime:
             number = next(self._effects)
             deadline = self._clock.monotonic() + self._commit_timeout_s
             self._uncommitted[number] = _Uncommitted(deadline, replies)
-            self._log.when_committed(self._end, lambda: self._committed(number))
+            self._log.when_committed(self._writer.end, lambda: self._committed(number))
             if self._uncommitted and self._patience is None:
                 self._be_patient()
         self._arm()
@@ -284,21 +267,27 @@ class ShardRuntime:
 
     def _arm(self) -> None:
         """One timer, for whatever is due first."""
-        deadline = self._shard.next_deadline()
-        if deadline == self._armed_for:
+        if self._shard.next_deadline() == self._armed_for:
             return
+        now = self._time.now()
+        deadline = self._shard.next_deadline()
         if self._timer is not None:
             self._timer.cancel()
         self._armed_for = deadline
         self._timer = None
         if deadline is not None:
-            delay = max(deadline - self._clock.wall_ms(), 0) / 1000
+            delay = max(deadline - now, 0) / 1000
             self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
 
     def _tick(self) -> None:
         self._timer = self._armed_for = None
         self.write_held()
-        self.apply(self._shard.tick(self._clock.wall_ms()))
+        for decide in self._shard.due(self._time.now()):
+            try:
+                self.apply(decide())
+            except Exception:
+                log.exception("something that was due failed unexpectedly")
+        self._arm()
 
     def stop(self) -> asyncio.Task[None]:
         """Answers nothing more; whoever still waits is sent to the next coordinator. Gives a task to be awaited."""
@@ -306,9 +295,9 @@ class ShardRuntime:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._serving:
+        if not self._not_serving:
             self.write_held()
-            self._serving = False
+            self._not_serving = ErrorCode.NOT_COORDINATOR
             self._give(self._shard.unload().replies)
         if self._patience is not None:
             self._patience.cancel()

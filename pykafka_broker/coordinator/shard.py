@@ -6,6 +6,7 @@ which is how it is loaded too; what is soft (who waits, whose time runs) changes
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.coordinator.classic_group import ClassicGroup, State
@@ -87,15 +88,17 @@ class GroupShard:
         """Whether what is decided on a request depends on the offsets that are committed before it."""
         return type(request) is not OffsetCommitRequest
 
-    def tick(self, now_ms: int) -> Effects:
-        """Does everything whose time has come."""
-        decision = Decision()
-        self._deadlines.run(now_ms, decision)
-        return decision.effects()
+    def due(self, now_ms: int) -> list[Callable[[], Effects]]:
+        """Everything whose time has come: each to be decided when what was decided before it is replayed."""
+        return [partial(_decided, action) for action in self._deadlines.due(now_ms)]
 
     def next_deadline(self) -> int | None:
-        """When `tick` is to be called at the latest. It may turn out that there was nothing to do."""
+        """When `due` is to be asked at the latest. It may turn out that there was nothing to do."""
         return self._deadlines.next()
+
+    def clock_set(self, by_ms: int) -> None:
+        """The clock was set forward by so much, or back: what lasts for a time lasts as long as it would have."""
+        self._deadlines.shift(by_ms)
 
     def loaded(self, now_ms: int) -> Effects:
         """All records have been replayed: from now on time runs."""
@@ -125,7 +128,7 @@ class GroupShard:
 
     def topic_deleted(self, names: Iterable[str]) -> Effects:
         """These topics are gone, and with them what was committed for them."""
-        decision = Decision()
+        decision = Decision(is_divisible=True)
         decision.records += self._offsets.tombstones_of_topics(frozenset(names))
         return decision.effects()
 
@@ -222,3 +225,9 @@ class GroupShard:
             decision.records += group.tombstones()
             results.append(DeletableGroupResult(group_id=group_id))
         decision.reply(caller.token, DeleteGroupsResponse(results=results))
+
+
+def _decided(action: Callable[[Decision], None]) -> Effects:
+    decision = Decision()
+    action(decision)
+    return decision.effects()

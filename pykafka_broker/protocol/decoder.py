@@ -28,6 +28,8 @@ from pykafka_broker.protocol.types import (
     uuid,
 )
 
+MAX_STRING = 0x7FFF
+
 Decode: TypeAlias = Callable[[Buffer, int, int], Any]
 
 
@@ -85,7 +87,9 @@ class _Decoder:
         else:
             length = self._length("h" if wire_type is string else "i")
             with self._unless_null(length, target, name, nullable):
-                with self.source.block(f"if {length} > end - pos:"):
+                # A compact length could say more than the other kind can write: no string is longer than that.
+                limit = f" or {length} > {MAX_STRING}" if self.flexible and wire_type is string else ""
+                with self.source.block(f"if {length} > end - pos{limit}:"):
                     self.source.line(f"too_long({name!r}, {length})")
                 piece = f"view[pos : pos + {length}]"
                 if wire_type is string:
@@ -254,7 +258,7 @@ def _to_uuid(raw: bytes) -> UUID:
 
 
 def _too_long(name: str, length: int) -> NoReturn:
-    raise MalformedError(f"{name} claims a length of {length}, past the bytes at hand")
+    raise MalformedError(f"{name} claims a length of {length}, past the bytes at hand or what is allowed")
 
 
 def _not_nullable(name: str) -> NoReturn:

@@ -56,7 +56,11 @@ class GroupPlacement:
     def follow(self, old: ClusterView, new: ClusterView) -> None:
         """To be called after the partitions have followed the same change."""
         self.follow_leaders(new)
-        gone = [name for name in old.topics if name not in new.topics]
+        gone = [
+            name
+            for name, topic in old.topics.items()
+            if (successor := new.topics.get(name)) is None or successor.topic_id != topic.topic_id
+        ]
         self._groups.topics_changed(gone)
 
     def follow_leaders(self, view: ClusterView) -> None:

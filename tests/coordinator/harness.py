@@ -105,7 +105,8 @@ class Harness:
         end = self.now_ms + ms
         while (deadline := self.shard.next_deadline()) is not None and deadline <= end:
             self.now_ms = max(self.now_ms, deadline)
-            self.apply(self.shard.tick(self.now_ms))
+            for decide in self.shard.due(self.now_ms):
+                self.apply(decide())
         self.now_ms = end
 
     def reloaded(self) -> Harness:

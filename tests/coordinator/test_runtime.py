@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from pykafka_broker.clock import SystemClock
 from pykafka_broker.coordinator.runtime import ShardRuntime
 from pykafka_broker.coordinator.settings import GroupSettings
@@ -220,13 +222,143 @@ async def test_one_commit_that_is_too_large_does_not_spoil_the_others():
     await asyncio.gather(runtime.stop(), return_exceptions=True)
 
 
-async def test_commits_that_nobody_could_foresee_to_fail_have_no_response():
+async def test_a_log_that_fails_as_nobody_could_foresee_is_told_of_as_an_error():
     log = QuickLog()
     runtime = await with_a_group(log)
     promise = ask(runtime, commit(7))
     log.append = None
     await asyncio.sleep(0)
+    assert codes(promise.response) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_commits_that_nobody_could_foresee_to_fail_have_no_response():
+    runtime = await with_a_group(QuickLog())
+    promise = ask(runtime, commit(7))
+    runtime._shard.replay_all = None
+    await asyncio.sleep(0)
     assert promise.response is None
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_what_is_due_is_done_whatever_became_of_what_was_due_before():
+    runtime = await with_a_group(QuickLog())
+    done = asyncio.Event()
+
+    def fail(now_ms, decision):
+        raise ZeroDivisionError
+
+    def succeed(now_ms, decision):
+        runtime._shard._deadlines.set("later", now_ms + 5, lambda *_: done.set())
+
+    now = runtime._clock.wall_ms()
+    for number, action in enumerate((fail, succeed)):
+        runtime._shard._deadlines.set(number, now + 5, action)
+    runtime._arm()
+    await asyncio.wait_for(done.wait(), 10)
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_a_deleted_topic_takes_its_offsets_along_however_many_they_are():
+    log = QuickLog()
+    runtime = await with_a_group(log)
+    for number in range(100):
+        ask(runtime, commit(number, group=f"g{number}"))
+    ask(runtime, commit(7, topics=("u",)))
+    await asyncio.sleep(0)
+    log.takes = 7
+    runtime.topics_changed(["t"])
+    assert committed(runtime) == {"u": 7}
+    assert [committed(runtime, f"g{number}") for number in range(100)] == [{}] * 100
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_an_offset_that_cannot_be_deleted_does_not_keep_others():
+    log = QuickLog()
+    runtime = await with_a_group(log)
+    ask(runtime, commit(7, group="h"))
+    log.takes = 0
+    runtime.topics_changed(["t"])
+    assert committed(runtime) == {"t": 1}, "refused, and no more"
+    log.takes = 1
+    runtime.topics_changed(["t"])
+    assert committed(runtime) == committed(runtime, "h") == {}
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_offsets_are_shown_when_they_are_committed():
+    log = SlowLog()
+    runtime, reply = await begin(log)
+    settling = asyncio.ensure_future(runtime.settling())
+    await asyncio.sleep(0)
+    assert not settling.done()
+    log.commit()
+    await settling
+    await reply
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+async def test_who_asks_for_offsets_that_are_never_committed_may_ask_again():
+    runtime = ShardRuntime(
+        GroupShard(GroupSettings(), KnownTopics()), SlowLog(), SystemClock(), commit_timeout_ms=20
+    )
+    await runtime._loading
+    with pytest.raises(KafkaError) as refused:
+        await runtime.settling()
+    assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    asked = asyncio.ensure_future(runtime.settling())
+    await asyncio.sleep(0)
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+    with pytest.raises(KafkaError) as refused:
+        await asked
+    assert refused.value.code == ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_shard_that_cannot_be_loaded_is_coordinated_by_nobody_here():
+    class TornLog(QuickLog):
+        async def committed(self):
+            yield b"not a batch" * 10
+            raise ZeroDivisionError
+
+    runtime = ShardRuntime(GroupShard(GroupSettings(), KnownTopics()), TornLog(), SystemClock())
+    await runtime._loading
+    with pytest.raises(KafkaError) as refused:
+        ask(runtime, commit(7))
+    assert refused.value.code == ErrorCode.NOT_COORDINATOR
+    await asyncio.gather(runtime.stop(), return_exceptions=True)
+
+
+class SetClock(SystemClock):
+    """A clock on the wall that somebody sets."""
+
+    set_by = 0
+
+    def wall_ms(self):
+        return super().wall_ms() + self.set_by
+
+
+@pytest.mark.parametrize("set_by", [-600_000, 600_000])
+async def test_a_clock_that_is_set_neither_hastens_nor_holds_up_what_is_to_come(set_by):
+    clock, done = SetClock(), []
+    runtime = ShardRuntime(GroupShard(GroupSettings(), KnownTopics()), QuickLog(), clock)
+    await runtime._loading
+
+    both = asyncio.Event()
+
+    def note(now_ms, decision):
+        done.append(clock.monotonic() - began)
+        if len(done) == 2:
+            both.set()
+
+    began = clock.monotonic()
+    runtime._shard._deadlines.set("soon", clock.wall_ms() + 200, note)
+    runtime._shard._deadlines.set("later", clock.wall_ms() + 400, note)
+    runtime._arm()
+    clock.set_by = set_by
+    ask(runtime, commit(7))
+    await asyncio.wait_for(both.wait(), 10)
+    assert done[0] >= 0.19
+    assert done[1] >= 0.39
     await asyncio.gather(runtime.stop(), return_exceptions=True)
 
 

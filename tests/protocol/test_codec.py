@@ -235,3 +235,12 @@ def test_structs_are_equal_by_value_and_show_what_they_hold() -> None:
     assert repr(first) == "ReplicaState(replica_id=1, replica_epoch=-1)"
     with pytest.raises(TypeError, match="unhashable"):
         hash(first)
+
+
+@pytest.mark.parametrize("version", [3, 4], ids=["plain", "compact"])
+def test_a_string_is_no_longer_than_every_version_can_write(version: int) -> None:
+    longest = HeartbeatRequest(group_id="g" * 0x7FFF)
+    assert decode(HeartbeatRequest, version, flat(longest, version)) == longest
+    if version == 4:
+        with pytest.raises(MalformedError):
+            decode(HeartbeatRequest, version, flat(HeartbeatRequest(group_id="g" * 0x8000), version))

@@ -29,6 +29,7 @@ HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 COMPRESSION_TYPES = OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"))
 CLEANUP_POLICIES = OneOf(("compact", "delete"))
 TIMESTAMP_TYPES = OneOf(("CreateTime", "LogAppendTime"))
+_REBALANCE_PROTOCOLS = OneOf(("classic", "consumer", "streams"))
 _MIGRATIONS = OneOf(("disabled", "upgrade", "downgrade", "bidirectional"))
 _PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 _FOREVER = str(LONG_MAX)
@@ -297,6 +298,9 @@ class BrokerConfig:
     )
     group_initial_rebalance_delay_ms: int = prop(INT, 3000, None, MEDIUM, "Wait for members of a new group")
     group_max_size: int = prop(INT, 2147483647, Range(1), MEDIUM, "Most members of a group")
+    group_coordinator_rebalance_protocols: tuple[str, ...] = prop(
+        LIST, "classic,consumer,streams", _REBALANCE_PROTOCOLS, MEDIUM, "Group protocols that may be spoken"
+    )
     group_consumer_assignors: tuple[str, ...] = prop(
         LIST, "uniform,range", None, MEDIUM, "Assignors of the broker, the default first"
     )
@@ -357,6 +361,11 @@ class BrokerConfig:
     offsets_topic_compression_codec: int = prop(
         INT, 0, Range(0, 4), HIGH, "Codec number in __consumer_offsets"
     )
+
+    @property
+    def serves_consumer_protocol(self) -> bool:
+        """Whether groups of the new protocol (KIP-848) are served."""
+        return "consumer" in self.group_coordinator_rebalance_protocols
 
     @classmethod
     def load(

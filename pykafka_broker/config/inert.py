@@ -64,7 +64,6 @@ group.coordinator.append.linger.ms int medium -1
 group.coordinator.background.threads int high 2
 group.coordinator.cached.buffer.max.bytes int medium 1048588
 group.coordinator.new.enable boolean medium false internal retired
-group.coordinator.rebalance.protocols list medium classic,consumer,streams
 group.coordinator.threads int high 4
 group.share.assignment.interval.ms int medium 1000
 group.share.assignors list medium simple

@@ -27,6 +27,8 @@ def handle(
 
 
 def _describe(services: Services, group_id: str) -> DescribedConsumerGroup:
+    if not services.config.serves_consumer_protocol:
+        return DescribedConsumerGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)

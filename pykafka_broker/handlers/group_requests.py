@@ -11,7 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka_broker.coordinator.classic_rebalance import no_protocol
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from pykafka_broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 if TYPE_CHECKING:
@@ -25,6 +29,8 @@ class GroupRequest(Protocol):
 
 
 def handle(services: Services, call: Call, request: GroupRequest) -> Any | Coroutine[Any, Any, Any]:
+    if type(request) is ConsumerGroupHeartbeatRequest and not services.config.serves_consumer_protocol:
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
         return services.groups.handle(
             request.group_id, request, call.version, call.client_id, call.client.host

@@ -14,6 +14,8 @@ from pykafka_broker.network.connection import Client as Peer
 from pykafka_broker.network.connection import ProtocolViolation
 from pykafka_broker.protocol.api import APIS, ApiKey, RequestHeader, frame_request
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,
@@ -41,6 +43,19 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
         await connected.call(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[topic]))
         yield connected
         await connected.close()
+
+
+async def test_a_protocol_that_is_switched_off_is_not_spoken(tmp_path: Path) -> None:
+    properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}
+    async with Broker(properties | {"group.coordinator.rebalance.protocols": "classic"}) as broker:
+        client = await Client.connect(broker.bootstrap_servers)
+        asked = {
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"),
+            ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeRequest(group_ids=["g"]),
+        }
+        beat, described = [await client.call(key, 1, request) for key, request in asked.items()]
+        assert beat.error_code == described.groups[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+        await client.close()
 
 
 @pytest.mark.parametrize("version", [10, 11])

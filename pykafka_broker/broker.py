@@ -183,6 +183,7 @@ class Broker:
             cluster = membership.serve(partitions, lambda: placement.follow_leaders(metadata.view))
             stack.push_async_callback(membership.close)
             routes += CLUSTER_ROUTES
+        producer_ids = ProducerIds(store, self.broker_id, partitions.highest_producer_id())
         dispatcher = Dispatcher(
             Services(
                 broker_id=self.broker_id,
@@ -190,7 +191,7 @@ class Broker:
                 clock=self._clock,
                 metadata=metadata,
                 partitions=partitions,
-                producer_ids=ProducerIds(store, self.broker_id, partitions.highest_producer_id()),
+                producer_ids=producer_ids,
                 fetch_sessions=FetchSessions(config.max_incremental_fetch_session_cache_slots),
                 groups=groups,
                 served=routes if self._release is None else self._release.routes(routes),
@@ -200,6 +201,7 @@ class Broker:
             )
         )
         partitions.start()
+        stack.push_async_callback(producer_ids.close)
         await listeners.start(dispatcher)
         # Connections end before the logs close: nothing may be acknowledged after the last checkpoint.
         stack.push_async_callback(listeners.close)

@@ -96,6 +96,7 @@ class Membership:
             propose=self._proposals.propose,
             lost_logs=self.member.lost_logs,
             throttle=self._throttles.leading,
+            is_offline=self._is_offline,
         )
 
     def serve(self, partitions: Partitions, roles_changed: Callable[[], None]) -> Cluster:
@@ -106,6 +107,7 @@ class Membership:
         fetchers = self._fetchers = Fetchers(self._leader, settings, self._clock)
         self.member.on_change(self._addresses_changed)
         self.member.on_change(self._throttles.follow)
+        self.member.on_change(lambda *_: _replicas_went(partitions))
         self._throttles.follow(ClusterView(""), self.member.view)
         self._proposals.start()
         roles = Roles(
@@ -161,6 +163,10 @@ class Membership:
 
     # Finding the others
 
+    def _is_offline(self, topic: str, index: int, broker_id: int) -> bool:
+        known = self.member.view.partition(topic, index)
+        return known is not None and broker_id in known.offline
+
     def _controller_channel(self) -> Channel | None:
         return self.member.controller_channel()
 
@@ -194,6 +200,12 @@ class Membership:
         for broker_id in new.brokers:
             if self._address(old, broker_id) != self._address(new, broker_id):
                 self._fetchers.reconnect(broker_id)
+
+
+def _replicas_went(partitions: Partitions) -> None:
+    """Every change of the view may tell of it. To look at a partition without need costs next to nothing."""
+    for partition in tuple(partitions):
+        partition.replicas_went()
 
 
 def _controller_settings(config: BrokerConfig, broker_id: int) -> ControllerSettings:

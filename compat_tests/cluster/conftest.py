@@ -64,6 +64,17 @@ def cluster_with_zookeeper(clustered: str, own_zookeeper: Zookeeper, tmp_path: P
 
 
 @pytest.fixture
+def cuttable_with_zookeeper(clustered: str, own_zookeeper: Zookeeper, tmp_path: Path) -> Iterator[Cluster]:
+    """Three brokers of which any can be cut off, on a ZooKeeper that the test may stop."""
+    land = Relays(own_zookeeper)
+    try:
+        with opened(Cluster(clustered, own_zookeeper, land, tmp_path)) as made:
+            yield made
+    finally:
+        land.close()
+
+
+@pytest.fixture
 def parted(clustered: str, tmp_path: Path) -> Iterator[Cluster]:
     """Three brokers, the third behind a cable in a network namespace; behind relays where none can be made."""
     keeper = Zookeeper(tmp_path / "zookeeper", {"clientPortAddress": "0.0.0.0"})

@@ -1,4 +1,4 @@
-"""What can happen to the brokers of a cluster, drawn at random, and how it is mended."""
+"""What can happen to the brokers of a cluster and their ZooKeeper, drawn at random, and how it is mended."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
     from compat_tests.cluster.brokers import Cluster
 
-KINDS = ("kill", "kill", "kill two", "stop", "pause", "cut", "expire")
+KINDS = ("kill", "kill", "kill two", "stop", "pause", "cut", "expire", "zookeeper")
 """The commonest in the world is the commonest here."""
+_VICTIMS = {"kill two": 2, "zookeeper": 0}
+"""Brokers it happens to, where that is not one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that happens to some brokers and lasts for some seconds."""
+    """Something that happens to some brokers, or to ZooKeeper, and lasts for some seconds."""
 
     kind: str
     victims: tuple[int, ...]
@@ -30,7 +32,7 @@ class Fault:
     def drawn(cls, chance: random.Random) -> Fault:
         """Shorter than a session or longer: what others may not have noticed is as dangerous."""
         kind = chance.choice(KINDS)
-        victims = tuple(chance.sample(NUMBERS, 2 if kind == "kill two" else 1))
+        victims = tuple(chance.sample(NUMBERS, _VICTIMS.get(kind, 1)))
         return cls(kind, victims, chance.uniform(0, 2 * SESSION_MS / 1000))
 
     @contextlib.contextmanager
@@ -38,9 +40,13 @@ class Fault:
         """It strikes on entry, and all is mended on exit."""
         if self.kind.startswith("kill"):
             cluster.kill(*self.victims)
+        elif self.kind == "zookeeper":
+            cluster.zookeeper.stop()
         for victim in self.victims:
             self._strike(cluster, victim)
         yield
+        if self.kind == "zookeeper":
+            cluster.zookeeper.start()
         for victim in self.victims:
             self._mend(cluster, victim)
 

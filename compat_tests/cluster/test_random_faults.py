@@ -25,7 +25,10 @@ ROUND_SECONDS = 60
 """After so long all is held against the log and a new topic begins: hours need no more memory than a minute."""
 
 
-def test_random_faults_break_no_promise(cuttable: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_faults_break_no_promise(
+    cuttable_with_zookeeper: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = cuttable_with_zookeeper
     seconds = float(os.environ.get("PYKAFKA_FAULT_SECONDS") or ROUND_SECONDS)
     seed = int(os.environ.get("PYKAFKA_FAULT_SEED") or random.randrange(1 << 32))
 
@@ -40,12 +43,12 @@ def test_random_faults_break_no_promise(cuttable: Cluster, capsys: pytest.Captur
     rounds = 0
     while time.monotonic() < until:
         rounds += 1
-        with Ordeal(cuttable, f"round-{rounds}") as ordeal:
+        with Ordeal(cluster, f"round-{rounds}") as ordeal:
             end_of_round = min(until, time.monotonic() + ROUND_SECONDS)
             while time.monotonic() < end_of_round:
                 fault = Fault.drawn(chance)
                 say(f"round {rounds}: {fault}")
-                with fault.strikes(cuttable):
+                with fault.strikes(cluster):
                     time.sleep(fault.seconds)
                 # Now and then the next fault finds the cluster still busy with the last one.
                 if chance.random() < 0.7:

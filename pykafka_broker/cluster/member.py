@@ -81,6 +81,7 @@ class Member(CurrentView):
         self._session = 0
         self._controller_epoch = view.controller_epoch
         self._unwatch: list[Unwatch] = []
+        self._reports: set[asyncio.Task[None]] = set()
 
     @classmethod
     async def open(
@@ -125,7 +126,9 @@ class Member(CurrentView):
         return await self._until(lambda view: own in view.brokers, timeout_ms)
 
     def leave(self) -> None:
-        """Watches nothing any more; the registration goes with the session."""
+        """Watches nothing any more and has nothing more to say; the registration goes with the session."""
+        for report in self._reports:
+            report.cancel()
         for unwatch in self._unwatch:
             unwatch()
         self._unwatch.clear()
@@ -162,7 +165,7 @@ class Member(CurrentView):
         if state is SessionState.CONNECTED and self._store.session_id != self._session:
             self._in_background(self._enrol(float("inf")))
 
-    def _in_background(self, work: Any) -> None:
+    def _in_background(self, work: Any) -> asyncio.Task[None]:
         async def run() -> None:
             try:
                 await work
@@ -174,12 +177,26 @@ class Member(CurrentView):
         task = asyncio.get_running_loop().create_task(run())
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        return task
 
     def lost_logs(self) -> None:
         """Tells the controller that a disk failed: it will ask what is left, and find other leaders."""
+        report = self._in_background(self._report_lost_logs())
+        self._reports.add(report)
+        report.add_done_callback(self._reports.discard)
+
+    async def _report_lost_logs(self) -> None:
+        """Until it is in the tree: a lost log is told of once. That it may then be there twice does no harm."""
         assert self._registration is not None
         event = znodes.encode_log_dir_event(self._registration.broker_id)
-        self._in_background(self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequence=True))
+        while True:
+            try:
+                await self._store.create(znodes.LOG_DIR_EVENT_PREFIX, event, sequence=True)
+            except ConnectionLost as error:
+                logger.info("a failed disk could not be told of yet: %s", error)
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                return
 
     # Listening
 

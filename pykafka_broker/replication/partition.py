@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.cluster.view import INTERNAL_TOPICS
@@ -55,6 +56,8 @@ class ReplicationContext:
     """Tells the controller that a disk failed a log."""
     throttle: Throttle | None = None
     """Of what followers are sent."""
+    is_offline: Callable[[str, int, int], bool] = lambda *_: False
+    """Whether the controller calls the replica of (topic, index) on a broker offline."""
 
 
 class Partition:
@@ -182,6 +185,7 @@ class Partition:
                 lag_ms=context.lag_ms,
                 min_isr=self.log.config.min_insync_replicas,
                 is_alive=context.is_alive,
+                is_offline=partial(context.is_offline, self.topic, self.index),
             )
         self.wake()
         return new
@@ -296,12 +300,21 @@ class Partition:
         """To be called now and then: who lags is proposed to leave."""
         state = self._state
         if state is not None:
-            proposal = state.time_passed(self._replication.clock.monotonic() * 1000)
-            if proposal is not None:
-                log.info(
-                    "%s-%d: shrinking the ISR from %s to %s", self.topic, self.index, state.isr, proposal.isr
-                )
-                self._replication.propose(self, proposal)
+            decision = state.time_passed(self._replication.clock.monotonic() * 1000)
+            if decision.proposal is not None:
+                shrunk = decision.proposal.isr
+                log.info("%s-%d: shrinking the ISR from %s to %s", self.topic, self.index, state.isr, shrunk)
+            self._carry_out(state, decision)
+
+    def replicas_went(self) -> None:
+        """To be called when brokers may have gone, or replicas gone offline: nobody waits for them any more."""
+        state = self._state
+        if (
+            state is not None
+            and state.high_watermark < self.log.log_end_offset
+            and state.replicas_went(self._replication.clock.monotonic() * 1000)
+        ):
+            self._committed_more(state)
 
     def isr_answered(self, proposal: Proposal, answer: Accepted | ErrorCode) -> None:
         """The controller's word on what was proposed; some refusals are taken to it again."""

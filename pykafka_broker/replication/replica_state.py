@@ -7,6 +7,7 @@ Pure: events go in with their time, decisions come out. The rules are those of A
 | the leader appended | the high watermark moves, if no follower holds it back |
 | a follower fetched from an offset: it has all below | the high watermark moves; the follower is proposed for the ISR |
 | time passed | members that were not caught up for `replica.lag.time.max.ms` are proposed to leave the ISR |
+| time passed, or a replica went | the high watermark moves: who is outside the ISR is not waited for any more |
 | the controller accepted or refused a proposal | the ISR and the high watermark change; or it is asked again |
 
 Only the controller changes the ISR. While a proposal is under way no other is made, and the high watermark counts
@@ -122,7 +123,9 @@ class LeaderState:
     """The leader's view of one partition with followers. Owner: the Partition that leads it.
 
     `min_isr` is `min.insync.replicas` and may be set at any time. `is_alive` says whether a broker is part of the
-    cluster: others neither join the ISR nor are waited for."""
+    cluster: others neither join the ISR nor are waited for. `is_offline` says whether the controller calls the replica
+    on a broker offline, because the broker shuts down or the disk failed: outside the ISR it is not waited for.
+    (Whether it may join is for the controller to say, who is the first to know when it may again.)"""
 
     __slots__ = (
         "_broker_id",
@@ -131,6 +134,7 @@ class LeaderState:
         "_epoch_start",
         "_followers",
         "_is_alive",
+        "_is_offline",
         "_is_settled_elsewhere",
         "_lag_ms",
         "_maximal",
@@ -152,10 +156,12 @@ class LeaderState:
         lag_ms: int,
         min_isr: int = 1,
         is_alive: Callable[[int], bool] = lambda _: True,
+        is_offline: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self._broker_id = broker_id
         self._lag_ms = lag_ms
         self._is_alive = is_alive
+        self._is_offline = is_offline
         self._end = end
         self._epoch_start = end
         self.min_isr = min_isr
@@ -258,21 +264,15 @@ class LeaderState:
         moved = changed and self._advance(now_ms)
         return Decision(moved, proposal) if moved or proposal is not None else NOTHING
 
-    def time_passed(self, now_ms: float) -> Proposal | None:
+    def time_passed(self, now_ms: float) -> Decision:
         """Looks for members that lag. (Who could join is seen when it fetches: an old position proves nothing.)"""
-        if self._pending is not None:
-            return None
-        followers = self._followers
-        lagging = frozenset(
-            member
-            for member in self._committed
-            if member != self._broker_id
-            and (member not in followers or not self._is_caught_up(followers[member], now_ms))
-        )
-        if not lagging:
-            return None
-        isr = tuple(member for member in self._committed if member not in lagging)
-        return self._propose(isr, leaving=lagging)
+        moved = self._advance(now_ms)
+        proposal = self._shrink(now_ms) if self._pending is None else None
+        return Decision(moved, proposal) if moved or proposal is not None else NOTHING
+
+    def replicas_went(self, now_ms: float) -> bool:
+        """`is_alive` or `is_offline` may say other than before; whether that committed anything."""
+        return self._advance(now_ms)
 
     def answered(self, proposal: Proposal, answer: Accepted | ErrorCode, now_ms: float) -> Decision:
         """The controller's word on a proposal. A decision that names the same proposal says: ask again."""
@@ -329,20 +329,27 @@ class LeaderState:
 
     def _advance(self, now_ms: float) -> bool:
         """The high watermark is where the last of those in the maximal ISR is, or of those about to join it: a follower
-        that keeps up by time is waited for, else it might run behind for ever."""
+        that keeps up by time is waited for, else it might run behind for ever. But that is a favour, and ends when
+        nothing can be expected of it: whatever may end it has to be followed by a look at the high watermark."""
         if self.is_under_min_isr:
             return False
         lowest = self._end
         for follower in self._followers.values():
             if follower.end_offset < lowest and (
-                follower.id in self._maximal
-                or (self._is_caught_up(follower, now_ms) and self._is_alive(follower.id))
+                follower.id in self._maximal or self._is_about_to_join(follower, now_ms)
             ):
                 lowest = follower.end_offset
         if lowest <= self.high_watermark:
             return False
         self.high_watermark = lowest
         return True
+
+    def _is_about_to_join(self, follower: Follower, now_ms: float) -> bool:
+        return (
+            self._is_caught_up(follower, now_ms)
+            and self._is_alive(follower.id)
+            and not self._is_offline(follower.id)
+        )
 
     def _is_caught_up(self, follower: Follower, now_ms: float) -> bool:
         return follower.end_offset == self._end or now_ms - follower.caught_up_ms <= self._lag_ms
@@ -358,6 +365,19 @@ class LeaderState:
         ):
             return None
         return self._propose((*self._committed, follower.id), joining=follower.id)
+
+    def _shrink(self, now_ms: float) -> Proposal | None:
+        followers = self._followers
+        lagging = frozenset(
+            member
+            for member in self._committed
+            if member != self._broker_id
+            and (member not in followers or not self._is_caught_up(followers[member], now_ms))
+        )
+        if not lagging:
+            return None
+        isr = tuple(member for member in self._committed if member not in lagging)
+        return self._propose(isr, leaving=lagging)
 
     def _propose(
         self, isr: tuple[int, ...], *, joining: int | None = None, leaving: frozenset[int] = frozenset()

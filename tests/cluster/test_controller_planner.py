@@ -252,6 +252,28 @@ def test_a_broker_that_shuts_down_hands_its_leaders_over_and_leaves_the_isr():
     assert alter(cluster, [2, 1], tp=("t", 0)).isr == (2, 1)
 
 
+def leading_and_following(planned):
+    """Who hears of which partition by LeaderAndIsr."""
+    return {
+        (broker, p.topic, p.partition)
+        for broker, request in planned.requests
+        if isinstance(request, LeaderAndIsr)
+        for p in request.partitions
+    }
+
+
+def test_a_leader_hears_that_a_broker_is_gone_that_had_left_the_isr_before():
+    """It may be waiting for that replica, which kept up until then; nothing is written for that."""
+    cluster = Cluster()
+    cluster.create_topic("t", [1, 2, 3], [2, 3, 1], [3, 1])
+    cluster.react(events.ControlledShutdown(2, -1))
+    before = [cluster.partition("t", n) for n in range(3)]
+    planned = cluster.kill(2)
+    assert leading_and_following(planned) == {(1, "t", 0), (before[1].leader, "t", 1)}
+    assert planned.ops == ()
+    assert [cluster.partition("t", n) for n in range(3)] == before
+
+
 def test_a_broker_that_alone_is_in_sync_is_told_what_it_still_leads():
     cluster = Cluster()
     cluster.create_topic("t", [1, 2])

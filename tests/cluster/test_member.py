@@ -13,7 +13,7 @@ from pykafka_broker.cluster import znodes
 from pykafka_broker.cluster.controller.loop import Controller
 from pykafka_broker.cluster.controller.state import ControllerSettings
 from pykafka_broker.cluster.member import Member, WrongCluster, next_broker_id
-from pykafka_broker.cluster.store import NodeExists
+from pykafka_broker.cluster.store import ConnectionLost, NodeExists
 from pykafka_broker.cluster.topics import NewTopic, TopicRules
 from pykafka_broker.cluster.znodes import BrokerRegistration, Endpoint
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -131,6 +131,40 @@ async def test_a_broker_registers_again_when_its_session_was_lost(store, member)
     assert not await store.exists(znodes.broker_id_path(1))
     store.reconnect()
     await eventually(lambda: znodes.broker_id_path(1) in store.tree.rows)
+
+
+def failed_disks_told_of(store):
+    found = sorted(path for path in store.tree.rows if path.startswith(znodes.LOG_DIR_EVENT_PREFIX))
+    return [znodes.decode_log_dir_event(store.tree.rows[path].data) for path in found]
+
+
+async def test_a_failed_disk_is_told_of_although_the_connection_breaks(store, member):
+    breaks = iter([True, True, False])
+
+    def break_now_and_then(ops):
+        if next(breaks):
+            raise ConnectionLost(ops[0].path, "the connection broke")
+
+    store.before_multi = break_now_and_then
+    member.lost_logs()
+    await eventually(lambda: failed_disks_told_of(store) == [1])
+
+
+async def test_a_failed_disk_is_told_of_in_the_next_session(store, member):
+    store.expire()
+    member.lost_logs()
+    await asyncio.sleep(0)
+    store.reconnect()
+    await eventually(lambda: failed_disks_told_of(store) == [1])
+
+
+async def test_a_stop_does_not_wait_until_a_failed_disk_can_be_told_of(store, member):
+    store.expire()
+    member.lost_logs()
+    await asyncio.sleep(0)
+    member.leave()
+    async with asyncio.timeout(5):
+        await member.close()
 
 
 async def test_topics_deleted_while_nobody_told_are_forgotten(store, member):

@@ -136,12 +136,66 @@ def test_a_broker_that_is_not_alive_neither_joins_nor_is_waited_for() -> None:
     assert state.fetched(TWO, 20, 2).proposal is not None
 
 
+def waiting_for_an_outsider(**more: Any) -> LeaderState:
+    """Two kept up, left the ISR, and has yet to fetch what was appended last."""
+    state = leading(isr=(1, 2), **more)
+    state.fetched(TWO, 10, 0)
+    state.changed(replace(state.leadership, partition_epoch=8, isr=(1,)), 10, 0)
+    assert not state.appended(20, 1)
+    return state
+
+
+def test_a_broker_that_goes_is_not_waited_for_any_more() -> None:
+    alive = {TWO}
+    state = waiting_for_an_outsider(is_alive=alive.__contains__)
+    assert not state.replicas_went(2)
+    alive.clear()
+    assert state.replicas_went(3)
+    assert state.high_watermark == 20
+
+
+def test_a_replica_that_is_offline_is_waited_for_only_in_the_isr() -> None:
+    """Its broker shuts down in good order: it is alive, and fetches nothing any more."""
+    offline: set[int] = set()
+    state = waiting_for_an_outsider(is_offline=offline.__contains__)
+    offline.add(TWO)
+    assert state.replicas_went(2)
+    assert state.high_watermark == 20
+    assert state.appended(30, 3)
+
+    member = leading(isr=(1, 2), is_offline=offline.__contains__)
+    member.fetched(TWO, 10, 0)
+    assert not member.appended(20, 1)
+    assert not member.replicas_went(2)
+
+
+def test_who_was_asked_for_counts_even_when_it_goes() -> None:
+    """The controller may have let it in already."""
+    alive = {TWO}
+    state = leading(isr=(1,), is_alive=alive.__contains__, is_offline=lambda _: True)
+    proposal = state.fetched(TWO, 10, 0).proposal
+    assert not state.appended(20, 1)
+    alive.clear()
+    assert not state.replicas_went(2)
+    assert not state.time_passed(2 * LAG_MS).moved
+    assert proposal is not None
+    assert state.answered(proposal, ErrorCode.INELIGIBLE_REPLICA, 3).moved
+    assert state.high_watermark == 20
+
+
+def test_a_follower_that_falls_asleep_outside_the_isr_is_waited_for_only_so_long() -> None:
+    state = waiting_for_an_outsider()
+    assert state.time_passed(LAG_MS) == NOTHING
+    assert state.time_passed(LAG_MS + 1).moved
+    assert state.high_watermark == 20
+
+
 def test_who_lags_for_too_long_is_proposed_to_leave_and_counts_until_the_controller_says_so() -> None:
     state = leading()
     state.appended(20, 0)
     state.fetched(TWO, 20, LAG_MS)
-    assert state.time_passed(LAG_MS) is None
-    proposal = state.time_passed(LAG_MS + 1)
+    assert state.time_passed(LAG_MS) == NOTHING
+    proposal = state.time_passed(LAG_MS + 1).proposal
     assert proposal is not None
     assert (proposal.isr, proposal.leaving) == ((1, 2), frozenset({THREE}))
     assert (state.isr, state.high_watermark) == ((1, 2, 3), 10)
@@ -152,7 +206,7 @@ def test_who_lags_for_too_long_is_proposed_to_leave_and_counts_until_the_control
 def test_who_has_everything_never_lags() -> None:
     state = leading(isr=(1, 2))
     state.fetched(TWO, 10, 0)
-    assert state.time_passed(100 * LAG_MS) is None
+    assert state.time_passed(100 * LAG_MS) == NOTHING
 
 
 def test_who_always_reaches_the_end_of_a_fetch_ago_keeps_up() -> None:
@@ -166,7 +220,7 @@ def test_who_always_reaches_the_end_of_a_fetch_ago_keeps_up() -> None:
         now += LAG_MS // 2
         state.fetched(TWO, end - 1, now)  # all but the newest record
         now += LAG_MS // 2
-    assert state.time_passed(now) is None
+    assert state.time_passed(now) == NOTHING
 
 
 def test_a_quiet_partition_s_follower_is_known_by_its_other_fetches() -> None:
@@ -175,15 +229,15 @@ def test_a_quiet_partition_s_follower_is_known_by_its_other_fetches() -> None:
     state.fetched(TWO, 10, 0, pulse=heard)
     heard.asked_ms = 10 * LAG_MS
     state.appended(20, 10 * LAG_MS + 400)
-    assert state.time_passed(10 * LAG_MS + 500) is None
-    assert state.time_passed(11 * LAG_MS + 1) is not None
+    assert state.time_passed(10 * LAG_MS + 500) == NOTHING
+    assert state.time_passed(11 * LAG_MS + 1).proposal is not None
 
 
 def test_one_proposal_at_a_time() -> None:
     state = leading(isr=(1,))
     first = state.fetched(TWO, 10, 0).proposal
     assert state.fetched(THREE, 10, 0).proposal is None
-    assert state.time_passed(10 * LAG_MS) is None
+    assert state.time_passed(10 * LAG_MS) == NOTHING
     accept(state, first)
     second = state.fetched(THREE, 10, 0).proposal
     assert second is not None
@@ -280,7 +334,7 @@ def test_a_new_epoch_of_the_same_leader_begins_at_the_end_of_the_log() -> None:
     state.changed(epoch, 20, LAG_MS)
     assert state.epoch_start == 20
     assert state.fetched(THREE, 15, LAG_MS).proposal is None
-    assert state.time_passed(2 * LAG_MS) is None
+    assert state.time_passed(2 * LAG_MS) == NOTHING
 
 
 def test_the_low_watermark_is_where_the_last_living_replica_starts() -> None:

@@ -33,6 +33,7 @@ class Replication(RuleBasedStateMachine):
         self.end = committed + above
         self.held = {f: committed if f in isr else 0 for f in FOLLOWERS}
         self.alive = set(FOLLOWERS)
+        self.offline: set[int] = set()
         self.leadership = Leadership(1, 1, (LEADER, *FOLLOWERS), (LEADER, *sorted(isr)))
         self.leader = LeaderState(
             LEADER,
@@ -43,6 +44,7 @@ class Replication(RuleBasedStateMachine):
             lag_ms=LAG_MS,
             min_isr=min_isr,
             is_alive=self.alive.__contains__,
+            is_offline=self.offline.__contains__,
         )
         self.highest = self.leader.high_watermark
         self.sent: list[Proposal] = []
@@ -69,7 +71,7 @@ class Replication(RuleBasedStateMachine):
     @rule(ms=st.integers(1, LAG_MS))
     def time_passes(self, ms: int) -> None:
         self.now += ms
-        self.send(self.leader.time_passed(self.now))
+        self.send(self.leader.time_passed(self.now).proposal)
 
     @precondition(lambda self: self.sent)
     @rule(lost=st.booleans(), refuses=st.booleans())
@@ -98,6 +100,7 @@ class Replication(RuleBasedStateMachine):
     def broker_dies(self, follower: int) -> None:
         """The controller takes it out of the ISR and tells the leader, who hears of it later."""
         self.alive.discard(follower)
+        self.leader.replicas_went(self.now)
         isr = tuple(member for member in self.leadership.isr if member != follower)
         self.leadership = replace(
             self.leadership, isr=isr, partition_epoch=self.leadership.partition_epoch + 1
@@ -107,6 +110,15 @@ class Replication(RuleBasedStateMachine):
     @rule(follower=st.sampled_from(FOLLOWERS))
     def broker_returns(self, follower: int) -> None:
         self.alive.add(follower)
+
+    @rule(follower=st.sampled_from(FOLLOWERS))
+    def replica_goes_offline(self, follower: int) -> None:
+        self.offline.add(follower)
+        self.leader.replicas_went(self.now)
+
+    @rule(follower=st.sampled_from(FOLLOWERS))
+    def replica_is_online(self, follower: int) -> None:
+        self.offline.discard(follower)
 
     @rule()
     def controller_repeats_itself(self) -> None:

@@ -96,6 +96,22 @@ async def test_who_lags_leaves_the_isr_and_comes_back_when_it_has_caught_up(tmp_
         assert lame.batches == cluster.leader.batches
 
 
+async def test_a_write_does_not_wait_for_a_replica_that_left_the_isr_and_goes(tmp_path: Path) -> None:
+    """As in a clean stop: it left the ISR, fetches nothing any more, and is alive until it is gone."""
+    async with mini_cluster(tmp_path) as cluster:
+        await cluster.leader.produce(batch())
+        cluster.cut_off(cluster.nodes[3])
+        cluster.alive.add(3)
+        cluster.shrink((1, 2))
+        waiting = asyncio.create_task(cluster.leader.produce(batch(), timeout_ms=60_000))
+        await eventually(lambda: cluster.nodes[2].end == 2)
+        assert cluster.leader.high_watermark == 1
+        cluster.alive.discard(3)
+        cluster.leader.partition.replicas_went()
+        await eventually(lambda: cluster.leader.high_watermark == 2)
+        assert (await waiting).error_code == ErrorCode.NONE
+
+
 async def test_a_follower_the_controller_does_not_want_yet_is_proposed_again(tmp_path: Path) -> None:
     async with mini_cluster(tmp_path, wait_max_ms=10) as cluster:
         cluster.refuse = ErrorCode.INELIGIBLE_REPLICA

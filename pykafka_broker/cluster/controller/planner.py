@@ -110,19 +110,22 @@ def _address(broker: BrokerInfo) -> tuple[Mapping[str, tuple[str, int]], str | N
 
 
 def _lose_brokers(draft: Draft, gone: Collection[int], back: Collection[int]) -> None:
-    shrunk: list[TopicPartition] = []
+    """Where a replica is lost that was not in the ISR nothing changes in the tree, but the leader is told all the same:
+    it may be waiting for that replica, which kept up, and has to look again."""
+    lost: dict[TopicPartition, bool] = {}
     for tp, p in draft.partitions():
         if any(r in gone for r in p.replicas):
             draft.outbox.tell_everybody(tp)
             dropped = election.drop(p, gone, back)
-            if dropped is not p:
+            lost[tp] = dropped is not p
+            if lost[tp]:
                 draft.put(tp, dropped)
-                shrunk.append(tp)
     leaders.settle(draft, draft.partitions())
-    for tp in shrunk:
+    for tp, shrunk in lost.items():
         now = draft.partition(tp)
         if now is not None:
-            draft.outbox.host(tp, draft.serving(tp, now))
+            serving = draft.serving(tp, now)
+            draft.outbox.host(tp, serving if shrunk else [r for r in serving if r == now.leader])
 
 
 def topics_changed(draft: Draft, event: events.TopicsChanged) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pykafka_broker.clock import SystemClock
 from pykafka_broker.cluster.view import ClusterView
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.log.checkpoints import read_offsets
 from pykafka_broker.log.log_dir import LogDir
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.leader_and_isr import (
@@ -202,3 +203,13 @@ async def test_many_replicas_are_made_while_others_are_served(broker):
         turns += 1
     assert set((await taking).values()) == {ErrorCode.NONE}
     assert turns > 10
+
+
+async def test_a_deletion_is_answered_when_no_checkpoint_speaks_of_it_any_more(broker, tmp_path):
+    await broker.told(leader=1)
+    await broker.told(leader=1, index=1)
+    broker.replica.append(bytearray(batch(3)), acks=1)
+    await broker.partitions._checkpoint()
+    assert await broker.stopped(-2, delete=True) is ErrorCode.NONE
+    for name in ("recovery-point", "replication"):
+        assert list(read_offsets(tmp_path / "logs" / f"{name}-offset-checkpoint")) == [("t", 1)]

@@ -202,7 +202,9 @@ class Partitions:
             missing += [
                 (topic, i) for i, info in enumerate(topic.partitions) if self._broker_id in info.replicas
             ]
-            if before is not None and before.config != topic.config:
+            # In a cluster logs may be older than the news of their topic, or of its growth.
+            grown = before is None or len(before.partitions) < len(topic.partitions)
+            if before is None or grown or before.config != topic.config:
                 self._reconfigure(topic)
         self._learn(new)
         if self._context is None:
@@ -222,6 +224,14 @@ class Partitions:
             if opened is not None:
                 epoch = topic.partitions[index].leader_epoch if self._context is None else NO_EPOCH
                 self._host(topic, index, epoch, opened)
+        self._catch_up({topic.topic_id: topic for topic, _ in missing}.values())
+
+    def _catch_up(self, topics: Iterable[TopicInfo]) -> None:
+        """The settings of these were read a while ago, and what changed before their logs were hosted reached none."""
+        for topic in topics:
+            now = self._known.topics.get(topic.name) if self._known is not None else None
+            if now is not None and now.topic_id == topic.topic_id:
+                self._reconfigure(now)
 
     def hosted(self, topic: str, index: int) -> Partition | None:
         """The replica of this broker, whatever its role."""
@@ -244,11 +254,14 @@ class Partitions:
         return changed
 
     def _reconfigure(self, topic: TopicInfo) -> None:
-        config = log_config(self._defaults, topic.config)
-        for index in range(len(topic.partitions)):
-            partition = self._hosted.get((topic.name, index))
-            if partition is not None:
-                partition.log.update_config(config)
+        """Logs of this topic that go by other settings go by these from now on."""
+        found = (self._hosted.get((topic.name, index)) for index in range(len(topic.partitions)))
+        here = [p for p in found if p is not None and p.topic_id == topic.topic_id]
+        if here:
+            config = log_config(self._defaults, topic.config)
+            for partition in here:
+                if partition.log.config != config:
+                    partition.log.update_config(config)
 
     async def remove(self, keys: Iterable[TopicPartition]) -> None:
         """Deletes replicas, those of this broker that are there. When this returns no checkpoint speaks of them: it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -16,6 +17,11 @@ from pykafka_broker.protocol.api import ApiKey
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from pykafka_broker.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -103,6 +109,46 @@ async def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) ->
         assert (await _produce(client, "t", b"c")).base_offset == 2
         assert await _values(client, "t", 0) == [b"a", b"b"]
         assert await _values(client, "t", 2) == [b"c"]
+
+
+async def _delete(client: Client, topic: str) -> None:
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=1000)
+    await client.call(ApiKey.DELETE_TOPICS, 6, request)
+
+
+async def _leave_checkpoints_of(path: Path, topic: str) -> None:
+    """A clean stop that notes of the topic that it starts at 100."""
+    async with running(path) as (_, client):
+        await _create(client, topic)
+        await _produce(client, topic, *[b"old"] * 120)
+        wanted = DeleteRecordsPartition(partition_index=0, offset=100)
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[wanted])])
+        await client.call(ApiKey.DELETE_RECORDS, 2, request)
+
+
+async def test_a_topic_of_a_deleted_ones_name_keeps_what_was_acknowledged_though_the_broker_is_killed(
+    tmp_path: Path,
+) -> None:
+    await _leave_checkpoints_of(tmp_path / "alive", "t")
+    async with running(tmp_path / "alive") as (_, client):
+        await _delete(client, "t")
+        await _create(client, "t")
+        assert (await _produce(client, "t", b"a", b"b")).base_offset == 0
+        shutil.copytree(tmp_path / "alive", tmp_path / "killed")
+    async with running(tmp_path / "killed") as (_, client):
+        assert await _values(client, "t", 0) == [b"a", b"b"]
+
+
+async def test_a_broker_killed_after_a_deletion_does_not_remember_where_the_topic_began(
+    tmp_path: Path,
+) -> None:
+    await _leave_checkpoints_of(tmp_path / "alive", "t")
+    async with running(tmp_path / "alive") as (_, client):
+        await _delete(client, "t")
+        shutil.copytree(tmp_path / "alive", tmp_path / "killed")
+    async with running(tmp_path / "killed") as (_, client):
+        await _create(client, "t")
+        assert (await _produce(client, "t", b"a")).base_offset == 0
 
 
 async def test_several_brokers_live_in_one_process(tmp_path: Path) -> None:

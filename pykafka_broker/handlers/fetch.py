@@ -178,7 +178,15 @@ class _Fetch:
         return True
 
     async def wait(self) -> FetchResponse:
-        """Look again at every wake until the answer is due or the time is over."""
+        """The answer when it is due or the time is over. A client may go away first."""
+        try:
+            await self._until_due()
+            return await self._answer_from_disk(self._load_from_memory())
+        finally:
+            self._end_without_session()
+
+    async def _until_due(self) -> None:
+        """Look again at every wake."""
         woken = asyncio.Event()
         over = False
 
@@ -200,10 +208,6 @@ class _Fetch:
             timer.cancel()
             if self._session.wake == woken.set:
                 self._session.wake = None
-        cold = self._load_from_memory()
-        if cold:
-            await asyncio.to_thread(self._load, cold)
-        return self._answer()
 
     def _watch_found(self) -> None:
         """What has something to tell, but not enough, may get more."""
@@ -212,12 +216,19 @@ class _Fetch:
                 entry.interest.watch(entry.partition)
 
     def answer_now(self) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
+        """What the first look found. Without a session it has left nothing to be woken by: all was new."""
         cold = self._load_from_memory()
         return self._answer_from_disk(cold) if cold else self._answer()
 
     async def _answer_from_disk(self, cold: list[_Found]) -> FetchResponse:
-        await asyncio.to_thread(self._load, cold)
+        if cold:
+            await asyncio.to_thread(self._load, cold)
         return self._answer()
+
+    def _end_without_session(self) -> None:
+        """Nobody else will take back what a fetch without a session has left with its partitions."""
+        if self._session.id == NO_SESSION:
+            self._session.close()
 
     def _load_from_memory(self) -> list[_Found]:
         cold = []
@@ -268,8 +279,6 @@ class _Fetch:
                     topic.topic = name
                 topics[name] = topic
             topic.partitions.append(data)
-        if session.id == NO_SESSION:
-            session.close()
         return FetchResponse(session_id=session.id, responses=list(topics.values()))
 
 

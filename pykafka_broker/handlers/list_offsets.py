@@ -1,7 +1,9 @@
 """ListOffsets 0-11: the log's ends (-1, -2), the largest timestamp (-3, v7), the local start (-4, v8), tiered ends
 (-5 v9, -6 v11: nothing is tiered here, so the answer is "none"), or the first record at or after a timestamp.
 
-"Latest" is the last stable offset under read_committed. Nothing found is offset -1, timestamp -1.
+Consumers are shown what lies below the high watermark, under read_committed below the last stable offset: that is
+"latest" for them. Replicas, and tools that pose as one (-2), are shown all there is. Nothing found is offset -1,
+timestamp -1. A leader that does not know yet what is committed says OFFSET_NOT_AVAILABLE of what may be.
 
 Version 0 is of the time before timestamps: it asks for up to so many offsets at which segments begin that were last
 written before a time, the newest first; the end of the log counts as one more.
@@ -32,6 +34,7 @@ _EARLIEST_LOCAL: Final = -4
 _LATEST_TIERED: Final = -5
 _EARLIEST_PENDING_UPLOAD: Final = -6
 _OFFSET_NOT_AVAILABLE_SINCE: Final = 5
+_CONSUMER: Final = -1
 _ISOLATION_LEVELS: Final = (0, 1)
 _NEVER: Final = 2**15
 _SINCE: Final = {
@@ -71,7 +74,7 @@ def handle(services: Services, call: Call, request: ListOffsetsRequest) -> ListO
                         call.version,
                         wanted,
                         committed=request.isolation_level == 1,
-                        as_replica=request.replica_id >= 0,
+                        as_replica=request.replica_id != _CONSUMER,
                     )
                 )
             except Exception as error:  # noqa: BLE001 -- one partition's failure is its own
@@ -106,19 +109,15 @@ def _look_up(
     partition: Partition, version: int, wanted: ListOffsetsPartition, *, committed: bool, as_replica: bool
 ) -> ListOffsetsPartitionResponse:
     log = partition.log
-    end = partition.last_stable_offset if committed else partition.high_watermark
-    if as_replica:
-        end = log.log_end_offset
-    elif wanted.timestamp == _LATEST and not partition.knows_what_is_committed:
-        # An older leader may have told of a later end, and the end never goes back.
-        raise KafkaError(
-            ErrorCode.OFFSET_NOT_AVAILABLE
-            if version >= _OFFSET_NOT_AVAILABLE_SINCE
-            else ErrorCode.LEADER_NOT_AVAILABLE
-        )
+    shown = partition.last_stable_offset if committed else partition.high_watermark
+    end = log.log_end_offset if as_replica else shown
+    # An older leader may have told of more: what it told must not be taken back.
+    unsure = not as_replica and not partition.knows_what_is_committed
     found: tuple[int, int, int] | None
     match wanted.timestamp:
         case -1:
+            if unsure:
+                raise _not_available(version)
             found = (end, -1, partition.leader_epoch)
         case -2 | -4:
             start = log.log_start_offset
@@ -126,11 +125,13 @@ def _look_up(
             found = (start, -1, partition.leader_epoch if epoch == NO_EPOCH else epoch)
         case -5 | -6:
             found = None
-        case -3:
-            found = log.max_timestamp()
         case timestamp:
-            found = log.offset_for_timestamp(timestamp)
+            found = (
+                log.max_timestamp() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+            )
             if found is not None and found[0] >= end:
+                if unsure:
+                    raise _not_available(version)
                 found = None
     if found is None:
         return ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
@@ -138,6 +139,11 @@ def _look_up(
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index, offset=offset, timestamp=timestamp, leader_epoch=epoch
     )
+
+
+def _not_available(version: int) -> KafkaError:
+    known = version >= _OFFSET_NOT_AVAILABLE_SINCE
+    return KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def _segments_before(
@@ -156,6 +162,6 @@ def _segments_before(
             starts.pop()
     offsets = sorted((start for start, _ in starts), reverse=True)[: wanted.max_num_offsets]
     end = partition.high_watermark
-    if request.replica_id < 0 and any(offset > end for offset in offsets):
+    if request.replica_id == _CONSUMER and any(offset > end for offset in offsets):
         offsets = [end, *(offset for offset in offsets if offset <= end)]
     return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, old_style_offsets=offsets)

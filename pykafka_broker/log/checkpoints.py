@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
 VERSION = 0
@@ -81,3 +81,24 @@ def read_offsets(path: Path) -> dict[TopicPartition, int]:
         return {(topic, int(partition)): int(offset) for topic, partition, offset in read_lines(path)}
     except ValueError as error:
         raise CheckpointError(f"{path}: {error}") from error
+
+
+class OffsetCheckpoint:
+    """Owner of one offset checkpoint; `offsets` is what it says. One thread writes at a time."""
+
+    __slots__ = ("_path", "offsets")
+
+    def __init__(self, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+        self._path = path
+        self.offsets = offsets
+
+    def replace(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """From now on it says this, on the disk too. If the disk fails, it says what it said."""
+        write_offsets(self._path, offsets)
+        self.offsets = offsets
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Says nothing of these any more; written only if it did."""
+        gone = self.offsets.keys() & partitions
+        if gone:
+            self.replace({key: offset for key, offset in self.offsets.items() if key not in gone})

@@ -9,12 +9,12 @@ import logging
 import os
 import re
 import shutil
-import threading
 import uuid
 from typing import TYPE_CHECKING, Final
 
 from pykafka_broker.log.checkpoints import (
     CheckpointError,
+    OffsetCheckpoint,
     TopicPartition,
     read_offsets,
     sync_directory,
@@ -23,7 +23,7 @@ from pykafka_broker.log.checkpoints import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -61,22 +61,22 @@ def set_aside_name(name: str, suffix: str) -> str:
 class LogDir:
     """Owner of one log directory, held by a lock until `close`; its owner is the broker.
 
-    `clean` says whether the last broker here stopped cleanly; the three mappings are the checkpoints it left."""
+    `clean` says whether the last broker here stopped cleanly; the three mappings are what the checkpoints say, first as
+    it left them. What writes checkpoints may run in a thread, one at a time."""
 
     def __init__(self, path: Path) -> None:
         """Takes the directory, making it if need be. LogDirError if another broker holds it."""
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
-        self._writing = threading.Lock()
         self._lock = self._acquire()
         try:
             meta = self._read_meta()
             self.broker_id = int(meta.get("node.id", meta.get("broker.id", ""))) if meta else None
             self.cluster_id = meta.get("cluster.id")
             self.clean = (path / CLEAN_SHUTDOWN_FILE).exists()
-            self.recovery_points = self._load(RECOVERY_POINTS_FILE)
-            self.log_start_offsets = self._load(LOG_START_OFFSETS_FILE)
-            self.high_watermarks = self._load(HIGH_WATERMARKS_FILE)
+            self._recovery_points = self._checkpoint(RECOVERY_POINTS_FILE)
+            self._log_start_offsets = self._checkpoint(LOG_START_OFFSETS_FILE)
+            self._high_watermarks = self._checkpoint(HIGH_WATERMARKS_FILE)
         except BaseException:
             self.unlock()
             raise
@@ -105,6 +105,9 @@ class LogDir:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+    def _checkpoint(self, name: str) -> OffsetCheckpoint:
+        return OffsetCheckpoint(self.path / name, self._load(name))
 
     def _load(self, name: str) -> dict[TopicPartition, int]:
         """A checkpoint that is damaged counts as none: then everything is validated."""
@@ -168,11 +171,6 @@ class LogDir:
     def holds(self, topic: str, index: int) -> bool:
         return partition_directory(self.path, topic, index).is_dir()
 
-    def forget(self, topic: str, index: int) -> None:
-        """The partition is deleted: another one of its name has nothing to do with the old checkpoints."""
-        for checkpoint in (self.recovery_points, self.log_start_offsets, self.high_watermarks):
-            checkpoint.pop((topic, index), None)
-
     def remove_deleted(self) -> int:
         """Removes what was marked for deletion before the last stop; may take long, so call it in a thread."""
         doomed = [path for path in self.path.glob(f"*{DELETE_SUFFIX}") if path.is_dir()]
@@ -182,6 +180,7 @@ class LogDir:
 
     def set_strays_aside(self, known: Mapping[TopicPartition, uuid.UUID]) -> None:
         """Renames, as Kafka does, what belongs to no topic of the cluster: it is not served, and not lost."""
+        strays = []
         for topic, index in self.partitions():
             directory = partition_directory(self.path, topic, index)
             found = self.read_topic_id(directory)
@@ -190,6 +189,8 @@ class LogDir:
                 aside = directory.with_name(set_aside_name(directory.name, STRAY_SUFFIX))
                 log.warning("%s belongs to no known topic: kept as %s", directory, aside.name)
                 directory.rename(aside)
+                strays.append((topic, index))
+        self.forget(strays)
 
     def write_topic_id(self, directory: Path, topic_id: uuid.UUID) -> None:
         """Notes in a partition's directory which topic it belongs to. LogDirError if it is another one's already."""
@@ -219,6 +220,18 @@ class LogDir:
 
     # How far it had come
 
+    @property
+    def recovery_points(self) -> Mapping[TopicPartition, int]:
+        return self._recovery_points.offsets
+
+    @property
+    def log_start_offsets(self) -> Mapping[TopicPartition, int]:
+        return self._log_start_offsets.offsets
+
+    @property
+    def high_watermarks(self) -> Mapping[TopicPartition, int]:
+        return self._high_watermarks.offsets
+
     def mark_running(self) -> None:
         """From here on, a stop without `close(clean=True)` makes the next start validate the logs."""
         (self.path / CLEAN_SHUTDOWN_FILE).unlink(missing_ok=True)
@@ -231,16 +244,33 @@ class LogDir:
         log_start_offsets: Mapping[TopicPartition, int],
         high_watermarks: Mapping[TopicPartition, int],
     ) -> None:
-        """Replaces the checkpoints; may run in a thread. As in Kafka, a log that starts at 0 needs no entry."""
-        write_offsets(self.path / RECOVERY_POINTS_FILE, recovery_points)
-        starts = {key: offset for key, offset in log_start_offsets.items() if offset > 0}
-        write_offsets(self.path / LOG_START_OFFSETS_FILE, starts)
+        """Writes what is new. A partition that is not mentioned, because its log cannot be opened, say, keeps what it
+        has until it is forgotten. As in Kafka, a log that starts at 0 needs no entry."""
+        self._recovery_points.replace({**self.recovery_points, **recovery_points})
+        starts = {**self.log_start_offsets, **log_start_offsets}
+        self._log_start_offsets.replace({key: offset for key, offset in starts.items() if offset > 0})
         self.write_high_watermarks(high_watermarks)
 
     def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replaces that checkpoint alone; may run in a thread beside others."""
-        with self._writing:
-            write_offsets(self.path / HIGH_WATERMARKS_FILE, offsets)
+        """Writes that checkpoint alone."""
+        self._high_watermarks.replace({**self.high_watermarks, **offsets})
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """When this returns, the checkpoints say nothing of these: they are gone, and others of the same name may come.
+
+        To be called when their directories are out of sight: what is left if that is all that was done before a crash
+        is for `forget_missing`. The other way round a log would be opened that has lost its start."""
+        for checkpoint in self._checkpoints:
+            checkpoint.forget(partitions)
+
+    def forget_missing(self) -> None:
+        """Forgets every partition that has no directory here."""
+        mentioned = {key for checkpoint in self._checkpoints for key in checkpoint.offsets}
+        self.forget([key for key in mentioned if not self.holds(*key)])
+
+    @property
+    def _checkpoints(self) -> tuple[OffsetCheckpoint, ...]:
+        return self._recovery_points, self._log_start_offsets, self._high_watermarks
 
     def read_cleaner_offsets(self) -> dict[TopicPartition, int]:
         return self._load(CLEANER_OFFSETS_FILE)

@@ -13,6 +13,7 @@ from pykafka_broker.config import in_force_for_logs, log_config
 from pykafka_broker.log.log_dir import LogDirError, partition_directory
 from pykafka_broker.log.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.checkpointing import Checkpoints, Position
 from pykafka_broker.replication.compactor import CleanerCheckpoints, Compactor
 from pykafka_broker.replication.partition import NO_EPOCH, Partition
 
@@ -60,6 +61,7 @@ class Partitions:
         self._dying: list[PartitionLog] = []
         self._compactor = Compactor(config, clock)
         self._cleaned = CleanerCheckpoints(log_dirs)
+        self._checkpoints = Checkpoints(log_dirs, self._hosted.get)
 
     # -- looking up
 
@@ -122,6 +124,7 @@ class Partitions:
         for where in self._dirs:
             where.remove_deleted()
             where.set_strays_aside(known)
+            where.forget_missing()
         on_disk = {tp: where for where in self._dirs for tp in where.partitions()}
         jobs = [
             (topic, index, info.leader_epoch if self._context is None else NO_EPOCH)
@@ -140,6 +143,7 @@ class Partitions:
                     if key in on_disk:
                         opened.first_dirty_offset = self._cleaned.read(on_disk[key]).get(key)
                     self._host(topic, index, epoch, opened)
+        self._write_cleaner_offsets()  # of those that are there
         for where in self._dirs:
             where.mark_running()
 
@@ -154,6 +158,8 @@ class Partitions:
         where = self._dir_of[topic.name, index]
         key = (topic.name, index)
         directory = partition_directory(where.path, topic.name, index)
+        if not directory.exists():  # no checkpoint can be its own; there is none, unless a disk failed
+            self._checkpoints.forget([key])
         opened = PartitionLog.open(
             directory,
             log_config(self._defaults, topic.config),
@@ -192,19 +198,18 @@ class Partitions:
             if before is topic:
                 continue
             if before is not None and before.topic_id != topic.topic_id:
-                self._remove_with(before)
                 before = None
             missing += [
                 (topic, i) for i, info in enumerate(topic.partitions) if self._broker_id in info.replicas
             ]
-            if before is not None and before.config != topic.config:
+            # In a cluster logs may be older than the news of their topic, or of its growth.
+            grown = before is None or len(before.partitions) < len(topic.partitions)
+            if before is None or grown or before.config != topic.config:
                 self._reconfigure(topic)
-        for name, topic in old.topics.items():
-            if name not in new.topics:
-                self._remove_with(topic)
-        if self._context is None:
-            await self.create(missing)
         self._learn(new)
+        if self._context is None:
+            await self.remove(_partitions_gone(old, new))
+            await self.create(missing)
 
     async def create(self, wanted: Iterable[tuple[TopicInfo, int]]) -> None:
         """Makes or opens the logs that are not open yet, in threads, so that thousands of them hold up nobody. One that
@@ -219,6 +224,14 @@ class Partitions:
             if opened is not None:
                 epoch = topic.partitions[index].leader_epoch if self._context is None else NO_EPOCH
                 self._host(topic, index, epoch, opened)
+        self._catch_up({topic.topic_id: topic for topic, _ in missing}.values())
+
+    def _catch_up(self, topics: Iterable[TopicInfo]) -> None:
+        """The settings of these were read a while ago, and what changed before their logs were hosted reached none."""
+        for topic in topics:
+            now = self._known.topics.get(topic.name) if self._known is not None else None
+            if now is not None and now.topic_id == topic.topic_id:
+                self._reconfigure(now)
 
     def hosted(self, topic: str, index: int) -> Partition | None:
         """The replica of this broker, whatever its role."""
@@ -241,29 +254,41 @@ class Partitions:
         return changed
 
     def _reconfigure(self, topic: TopicInfo) -> None:
-        config = log_config(self._defaults, topic.config)
-        for index in range(len(topic.partitions)):
-            partition = self._hosted.get((topic.name, index))
-            if partition is not None:
-                partition.log.update_config(config)
+        """Logs of this topic that go by other settings go by these from now on."""
+        found = (self._hosted.get((topic.name, index)) for index in range(len(topic.partitions)))
+        here = [p for p in found if p is not None and p.topic_id == topic.topic_id]
+        if here:
+            config = log_config(self._defaults, topic.config)
+            for partition in here:
+                if partition.log.config != config:
+                    partition.log.update_config(config)
 
-    def _remove_with(self, topic: TopicInfo) -> None:
-        if self._context is None:
-            self.remove((topic.name, index) for index in range(len(topic.partitions)))
+    async def remove(self, keys: Iterable[TopicPartition]) -> None:
+        """Deletes replicas, those of this broker that are there. When this returns no checkpoint speaks of them: it
+        would be taken to speak of a topic of the same name, whose records would be lost."""
+        doomed = list(keys)
+        if not doomed:
+            return
+        try:
+            for key in doomed:
+                self._delete(key)
+        finally:
+            # A thread runs to its end even if the caller goes away.
+            await asyncio.to_thread(self._forget, doomed)
 
-    def remove(self, keys: Iterable[TopicPartition]) -> None:
-        """Deletes replicas, those of this broker that are there."""
-        for key in keys:
-            partition = self._hosted.pop(key, None)
-            where = self._dir_of.pop(key, None)
-            if where is not None:
-                self._logs_in[self._dirs.index(where)] -= 1
-                where.forget(*key)
-            if partition is not None:
-                partition.log.delete()
-                self._dying.append(partition.log)
-                partition.wake()
-        self._write_cleaner_offsets()  # at once: a topic of the same name would be taken for clean
+    def _delete(self, key: TopicPartition) -> None:
+        partition = self._hosted.pop(key, None)
+        where = self._dir_of.pop(key, None)
+        if where is not None:
+            self._logs_in[self._dirs.index(where)] -= 1
+        if partition is not None:
+            partition.log.delete()
+            self._dying.append(partition.log)
+            partition.wake()
+
+    def _forget(self, keys: list[TopicPartition]) -> None:
+        self._checkpoints.forget(keys)
+        self._write_cleaner_offsets()
 
     # -- looking after
 
@@ -311,16 +336,12 @@ class Partitions:
         self._dying = [owner for owner in self._dying if owner.pending_deletes()]
 
     async def _checkpoint(self) -> None:
-        await asyncio.to_thread(self._write_checkpoints, self._positions())
+        await asyncio.to_thread(self._checkpoints.write, self._positions())
         await asyncio.to_thread(self._write_cleaner_offsets)
 
     async def _checkpoint_high_watermarks(self) -> None:
         """More often than the rest: a leader that comes back begins with what it knows to be committed."""
-        offsets: dict[LogDir, dict[TopicPartition, int]] = {where: {} for where in self._dirs}
-        for key, partition in self._hosted.items():
-            offsets[self._dir_of[key]][key] = partition.high_watermark
-        for where, mine in offsets.items():
-            await asyncio.to_thread(where.write_high_watermarks, mine)
+        await asyncio.to_thread(self._checkpoints.write_high_watermarks, self._positions())
 
     async def _report_lost_logs(self) -> None:
         """A replica whose disk failed leads nothing any more; the controller finds somebody else."""
@@ -335,20 +356,11 @@ class Partitions:
         for partition in tuple(self):
             partition.check_isr()
 
-    def _positions(self) -> list[tuple[LogDir, TopicPartition, int, int, int]]:
+    def _positions(self) -> list[Position]:
         return [
-            (self._dir_of[key], key, p.log.recovery_point, p.log.log_start_offset, p.high_watermark)
+            Position(self._dir_of[key], p, p.log.recovery_point, p.log.log_start_offset, p.high_watermark)
             for key, p in self._hosted.items()
         ]
-
-    def _write_checkpoints(self, positions: list[tuple[LogDir, TopicPartition, int, int, int]]) -> None:
-        for where in self._dirs:
-            mine = [entry for entry in positions if entry[0] is where]
-            where.write_checkpoints(
-                recovery_points={key: recovery for _, key, recovery, _, _ in mine},
-                log_start_offsets={key: start for _, key, _, start, _ in mine},
-                high_watermarks={key: high for _, key, _, _, high in mine},
-            )
 
     def _write_cleaner_offsets(self) -> None:
         self._cleaned.write(
@@ -376,10 +388,18 @@ class Partitions:
             except (OSError, KafkaError):
                 clean[id(self._dir_of[key])] = False
                 log.exception("the log of %s-%d did not close cleanly", partition.topic, partition.index)
-        self._write_checkpoints(self._positions())
+        self._checkpoints.write(self._positions())
         self._write_cleaner_offsets()
         for where in self._dirs:
             where.close(clean=clean[id(where)])
+
+
+def _partitions_gone(old: ClusterView, new: ClusterView) -> Iterator[TopicPartition]:
+    """Those of the topics that went, and of those whose name another topic has now."""
+    for name, topic in old.topics.items():
+        now = new.topics.get(name)
+        if now is None or now.topic_id != topic.topic_id:
+            yield from ((name, index) for index in range(len(topic.partitions)))
 
 
 async def _every(ms: int, work: Callable[[], Awaitable[None]]) -> None:

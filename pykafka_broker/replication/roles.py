@@ -141,7 +141,7 @@ class Roles:
                 for topic in request.topic_states
                 for state in topic.partition_states
             }
-            self._partitions.remove(
+            await self._partitions.remove(
                 (topic.topic_name, state.partition_index)
                 for topic in request.topic_states
                 for state in topic.partition_states

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from pykafka_broker.log.checkpoints import read_offsets
 from pykafka_broker.log.log_dir import LogDir, LogDirError
 
 if TYPE_CHECKING:
@@ -161,6 +162,61 @@ def test_checkpoints_come_back(opened: LogDir) -> None:
     assert again.high_watermarks == {("t", 0): 6, ("t", 1): 0}
     assert again.read_cleaner_offsets() == {("t", 1): 4}
     again.unlock()
+
+
+def written(where: LogDir) -> list[dict[tuple[str, int], int]]:
+    """What the checkpoints on the disk say: recovery points, log starts, high watermarks."""
+    names = ("recovery-point", "log-start", "replication")
+    return [read_offsets(where.path / f"{name}-offset-checkpoint") for name in names]
+
+
+def fill_checkpoints(where: LogDir, *keys: tuple[str, int]) -> None:
+    for name, index in keys:
+        (where.path / f"{name}-{index}").mkdir(exist_ok=True)
+    offsets = dict.fromkeys(keys, 5)
+    where.write_checkpoints(recovery_points=offsets, log_start_offsets=offsets, high_watermarks=offsets)
+
+
+def test_what_is_forgotten_is_on_the_disk_no_more(opened: LogDir) -> None:
+    fill_checkpoints(opened, ("t", 0), ("t", 1), ("u", 0))
+    opened.forget([("t", 0), ("u", 0), ("never-here", 3)])
+    assert written(opened) == [{("t", 1): 5}] * 3
+    assert opened.log_start_offsets == {("t", 1): 5}
+
+
+def test_nothing_is_written_to_forget_what_was_never_noted(opened: LogDir) -> None:
+    fill_checkpoints(opened, ("t", 0))
+    before = [path.stat().st_ino for path in sorted(opened.path.glob("*-checkpoint"))]
+    opened.forget([("u", n) for n in range(1000)])
+    assert [path.stat().st_ino for path in sorted(opened.path.glob("*-checkpoint"))] == before
+
+
+def test_a_partition_without_a_directory_is_forgotten(opened: LogDir) -> None:
+    fill_checkpoints(opened, ("t", 0), ("t", 1), ("__cluster_metadata", 0))
+    (opened.path / "t-0").rename(opened.path / "t-0.0123456789abcdef0123456789abcdef-delete")
+    opened.unlock()
+    again = LogDir.open(opened.path)
+    again.forget_missing()
+    assert written(again) == [{("t", 1): 5, ("__cluster_metadata", 0): 5}] * 3
+    again.unlock()
+
+
+def test_what_is_set_aside_is_forgotten(opened: LogDir) -> None:
+    fill_checkpoints(opened, ("t", 0), ("gone", 0))
+    opened.set_strays_aside({("t", 0): TOPIC_ID})
+    assert written(opened) == [{("t", 0): 5}] * 3
+
+
+def test_a_partition_that_is_not_mentioned_keeps_its_checkpoints(opened: LogDir) -> None:
+    fill_checkpoints(opened, ("offline", 0), ("t", 0))
+    opened.write_checkpoints(
+        recovery_points={("t", 0): 7}, log_start_offsets={("t", 0): 0}, high_watermarks={("t", 0): 8}
+    )
+    assert written(opened) == [
+        {("offline", 0): 5, ("t", 0): 7},
+        {("offline", 0): 5},
+        {("offline", 0): 5, ("t", 0): 8},
+    ]
 
 
 def test_a_damaged_checkpoint_counts_as_none_and_the_stop_as_unclean(opened: LogDir) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pykafka_broker.handlers import fetch
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from tests.log.samples import append, batch, offsets
@@ -14,6 +16,8 @@ from tests.replication.mini_cluster import eventually, mini_cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.replication.mini_cluster import MiniCluster
 
 
 async def test_what_is_acknowledged_by_all_is_on_every_replica_byte_for_byte(tmp_path: Path) -> None:
@@ -68,6 +72,61 @@ async def test_a_waiting_consumer_is_woken_by_the_commit(tmp_path: Path) -> None
         found = (await waiting).responses[0].partitions[0]
         assert (found.high_watermark, offsets(bytes(found.records))) == (2, [0, 1])
         reader.close()
+
+
+def without_session(cluster: MiniCluster, wait_ms: int) -> FetchRequest:
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topic = FetchTopic(topic="topic", topic_id=cluster.topic_id, partitions=[wanted])
+    return FetchRequest(replica_id=-1, session_epoch=-1, max_wait_ms=wait_ms, min_bytes=1, topics=[topic])
+
+
+@pytest.mark.parametrize("version", [3, 11, 17])
+async def test_who_waits_without_a_session_and_hangs_up_leaves_nothing_behind(
+    tmp_path: Path, version: int
+) -> None:
+    async with mini_cluster(tmp_path, brokers=1) as cluster:
+        partition = cluster.leader.partition
+        reader = cluster.leader.connect(1)
+        waiting = asyncio.create_task(reader.call(without_session(cluster, 60_000), newest=version))
+        await eventually(lambda: len(partition._waiters) == 1)
+        reader.close()
+        await eventually(lambda: not partition._waiters)
+        with pytest.raises(OSError, match="clos"):
+            await waiting
+
+
+async def test_who_hangs_up_while_the_disk_reads_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, read = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> bytes:
+        reading.set()
+        read.wait(10)
+        return b""
+
+    monkeypatch.setattr(fetch, "downgrade", slow)
+    async with mini_cluster(tmp_path, brokers=1) as cluster:
+        partition = cluster.leader.partition
+        reader = cluster.leader.connect(1)
+        waiting = asyncio.create_task(reader.call(without_session(cluster, 60_000), newest=3))
+        await eventually(lambda: len(partition._waiters) == 1)
+        await cluster.leader.produce(batch())
+        await eventually(reading.is_set)
+        reader.close()
+        await eventually(lambda: not partition._waiters)
+        read.set()
+        with pytest.raises(OSError, match="clos"):
+            await waiting
+
+
+@pytest.mark.parametrize("wait_ms", [0, 20])
+async def test_a_fetch_without_a_session_leaves_nothing_behind_when_it_is_answered(
+    tmp_path: Path, wait_ms: int
+) -> None:
+    async with mini_cluster(tmp_path, brokers=1) as cluster:
+        await cluster.leader.client.call(without_session(cluster, wait_ms), newest=17)
+        assert not cluster.leader.partition._waiters
 
 
 async def test_without_its_followers_an_acknowledgement_by_all_runs_out_of_time(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from uuid import UUID
 import pytest
 
 from pykafka_broker.clock import SystemClock
-from pykafka_broker.cluster.view import ClusterView
+from pykafka_broker.cluster.view import ClusterView, PartitionInfo, TopicInfo
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.log.checkpoints import read_offsets
 from pykafka_broker.log.log_dir import LogDir
+from pykafka_broker.log.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
@@ -112,6 +114,44 @@ async def test_a_replica_is_made_with_the_settings_of_its_topic(broker):
     assert broker.changes == 1
 
 
+def shown(config, partitions=1):
+    """What a broker is told of the topic in UpdateMetadata, and what it has read of its settings."""
+    placed = (PartitionInfo(1, 0, (1, 2), (1, 2), 0),) * partitions
+    return ClusterView("c").with_topics([TopicInfo("t", ID, placed, config)])
+
+
+async def test_settings_that_changed_before_the_topic_was_shown_reach_its_log(broker):
+    await broker.told(leader=1)
+    await broker.partitions.apply(ClusterView("c"), shown({"min.insync.replicas": "2"}))
+    assert broker.replica.log.config.min_insync_replicas == 2
+
+
+async def test_settings_that_changed_before_a_new_partition_was_shown_reach_its_log(broker):
+    old = shown({"retention.ms": "6"})
+    await broker.partitions.apply(ClusterView("c"), old)
+    await broker.told(leader=1, index=1)
+    await broker.partitions.apply(old, shown({"retention.ms": "6"}, partitions=2))
+    assert broker.partitions.hosted("t", 1).log.config.retention_ms == 6
+
+
+async def test_settings_that_changed_while_a_log_was_opened_reach_it(broker):
+    await broker.partitions.apply(ClusterView("c"), shown({"retention.ms": "6"}))
+    await broker.told(leader=1)
+    assert broker.replica.log.config.retention_ms == 6
+
+
+async def test_settings_of_another_topic_of_that_name_do_not_reach_a_log(broker):
+    await broker.told(leader=1, topic_id=UUID(int=8))
+    await broker.partitions.apply(ClusterView("c"), shown({"retention.ms": "6"}))
+    assert broker.replica.log.config.retention_ms == 5
+
+
+async def test_logs_whose_settings_stay_are_left_alone(broker, monkeypatch):
+    await broker.told(leader=1)
+    monkeypatch.delattr(PartitionLog, "update_config")
+    await broker.partitions.apply(ClusterView("c"), shown({"retention.ms": "5"}))
+
+
 async def test_leaders_change_and_following_goes_with_them(broker):
     await broker.told(leader=2)
     assert broker.fetchers.followed == {0: 2}
@@ -202,3 +242,13 @@ async def test_many_replicas_are_made_while_others_are_served(broker):
         turns += 1
     assert set((await taking).values()) == {ErrorCode.NONE}
     assert turns > 10
+
+
+async def test_a_deletion_is_answered_when_no_checkpoint_speaks_of_it_any_more(broker, tmp_path):
+    await broker.told(leader=1)
+    await broker.told(leader=1, index=1)
+    broker.replica.append(bytearray(batch(3)), acks=1)
+    await broker.partitions._checkpoint()
+    assert await broker.stopped(-2, delete=True) is ErrorCode.NONE
+    for name in ("recovery-point", "replication"):
+        assert list(read_offsets(tmp_path / "logs" / f"{name}-offset-checkpoint")) == [("t", 1)]

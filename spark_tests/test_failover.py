@@ -1,43 +1,51 @@
-"""A streaming query on a cluster of three whose leaders and controller die by kill -9 under it."""
+"""A streaming query on a cluster of three to which everything happens that can."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.cluster.brokers import Cluster, opened
+from compat_tests.cluster.brokers import NUMBERS, SESSION_MS
 from compat_tests.cluster.clients import Writer, ends
+from compat_tests.cluster.conftest import clustered, cuttable_with_zookeeper, own_zookeeper
+from compat_tests.cluster.faults import Fault
 from compat_tests.cluster.history import History
 from compat_tests.cluster.ordeal import IDEMPOTENT, PARTITIONS, RATE
-from compat_tests.cluster.places import Loopback
 from compat_tests.servers import wait_until
 from spark_tests.connector import Arrived, Connector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from compat_tests.servers import Zookeeper
+    from compat_tests.cluster.brokers import Cluster
 
-pytestmark = pytest.mark.long
+__all__ = ["clustered", "cuttable_with_zookeeper", "own_zookeeper"]
+
 TOPIC = "read-on"
+NOTICED_SECONDS = 1.5 * SESSION_MS / 1000
+FAULTS = ("kill", "kill two", "stop", "pause", "cut", "expire", "zookeeper")
 
 
-@pytest.fixture
-def cluster(against: str, zookeeper: Zookeeper, tmp_path: Path) -> Iterator[Cluster]:
-    if against == "kafka-4.3.1":
-        pytest.skip("Apache Kafka 4 knows no ZooKeeper")
-    with opened(Cluster(against, zookeeper, Loopback(zookeeper), tmp_path)) as made:
-        yield made
+def struck_by(kind: str, cluster: Cluster) -> Fault:
+    """The controller, which leads a partition too, and another where it takes two."""
+    controller = cluster.controller()
+    assert controller is not None
+    others = [number for number in NUMBERS if number != controller]
+    victims = {"kill two": (controller, others[0]), "zookeeper": ()}.get(kind, (controller,))
+    return Fault(kind, victims, NOTICED_SECONDS)
 
 
 @pytest.mark.feature("Spark: a broker that dies")
-def test_a_query_reads_on_while_brokers_die(cluster: Cluster, spark: SparkSession, checkpoint: Path) -> None:
-    """First the controller, which leads a partition too, then the broker that has taken over: each dies under a load
-    of acks=all. By the end the query has had every record once, at its offset."""
+def test_a_query_reads_on_whatever_happens(
+    cuttable_with_zookeeper: Cluster, spark: SparkSession, checkpoint: Path
+) -> None:
+    """One fault after another strikes under a load of acks=all, longer than a session. By the end the query has had
+    every record once, at its offset."""
+    cluster = cuttable_with_zookeeper
     cluster.create_topic(TOPIC, PARTITIONS)
     history, arrived = History(), Arrived()
     kafka = Connector(spark, cluster.bootstrap)
@@ -46,20 +54,14 @@ def test_a_query_reads_on_while_brokers_die(cluster: Cluster, spark: SparkSessio
         with Writer(history, TOPIC, PARTITIONS, RATE // 3, load) as writer:
             stream = kafka.stream(subscribe=TOPIC, maxOffsetsPerTrigger=2000)
             query = kafka.start(stream, arrived, checkpoint)
-            for _ in range(2):
-                victim = cluster.controller()
+            for kind in FAULTS:
                 reads_on(arrived)
-                cluster.kill(victim)
-                wait_until(
-                    lambda gone=victim: (
-                        cluster.controller() not in (None, gone)
-                        and all(cluster.leader(TOPIC, p) not in (-1, None, gone) for p in range(PARTITIONS))
-                    ),
-                    "others take over",
-                )
+                fault = struck_by(kind, cluster)
+                with fault.strikes(cluster):
+                    time.sleep(fault.seconds)
                 reads_on(arrived)
-                cluster.start(victim)
-                wait_until(cluster.in_sync, "all replicas are in sync again", 60)
+                wait_until(cluster.in_sync, f"all replicas are in sync after {fault}", 60)
+                wait_until(lambda: cluster.controller() is not None, "somebody controls")
         assert writer.errors == []
         query.processAllAvailable()
         assert query.exception() is None

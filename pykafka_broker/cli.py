@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PROGRAM = "pykafka-broker"
 _LARGEST_MEASURE = (32 << 20) - (64 << 10)
+_STOPPED = 130
+"""What programs say that Ctrl-C has stopped."""
 _COLLECT_AFTER = (50_000, 20, 50)
 
 
@@ -34,7 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         dump_log.add_arguments(parser)
         return dump_log.run(parser.parse_args(arguments[1:]))
-    return _serve_command(arguments)
+    try:
+        return _serve_command(arguments)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        print(f"{PROGRAM}: stopped before it had started", file=sys.stderr)
+        return _STOPPED
 
 
 def _serve_command(arguments: Sequence[str]) -> int:
@@ -86,9 +92,9 @@ def _serve_command(arguments: Sequence[str]) -> int:
 
 
 def _properties(path: Path | None, overrides: Sequence[str]) -> dict[str, str]:
-    from pykafka_broker.config import ConfigError, parse_properties
+    from pykafka_broker.config import ConfigError, read_properties
 
-    properties = parse_properties(path.read_text(encoding="utf-8")) if path is not None else {}
+    properties = read_properties(path) if path is not None else {}
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals or not key.strip():
@@ -102,9 +108,13 @@ async def _serve(config: BrokerConfig, as_release: str | None) -> None:
 
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
+    me = asyncio.current_task()
+    assert me is not None
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, me.cancel)  # a start may take long, and be given up
     async with Broker(config, as_release=as_release) as broker:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
         _welcome(broker)
         gc.freeze()  # what is there now stays until the end: there is nothing to look for in it
         await stop.wait()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pykafka_broker import cli
-from pykafka_broker.config import KNOWN_KEYS, BrokerConfig, ConfigError, parse_properties
+from pykafka_broker.config import KNOWN_KEYS, BrokerConfig, ConfigError, read_properties
 from pykafka_broker.protocol.api import ApiKey, RequestHeader, frame_request, read_response_header
 from pykafka_broker.protocol.codec import decode
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] == "dump-log":
         return cli.main(arguments)
-    mounted = parse_properties(MOUNTED.read_text(encoding="utf-8")) if MOUNTED.exists() else None
+    mounted = read_properties(MOUNTED) if MOUNTED.exists() else None
     found = settings(os.environ, mounted)
     if arguments and arguments[0] == "healthy":
         try:

@@ -93,6 +93,25 @@ def test_a_signal_stops_it_cleanly(tmp_path: Path, stop: signal.Signals) -> None
     assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_start_that_takes_long_is_given_up_at_a_signal(tmp_path: Path, stop: signal.Signals) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it listens, and is no ZooKeeper
+        zookeeper = f"127.0.0.1:{silent.getsockname()[1]}"
+        arguments = anywhere(tmp_path, zookeeper_connect=zookeeper, zookeeper_connection_timeout_ms=120_000)
+        process = subprocess.Popen([PROGRAM, *arguments], stderr=subprocess.PIPE, text=True)
+        try:
+            silent.accept()[0].close()
+            process.send_signal(stop)
+            assert process.wait(SECONDS) == 130
+            assert process.stderr is not None
+            complaint = process.stderr.read()
+            assert complaint.endswith("pykafka-broker: stopped before it had started\n")
+            assert "Traceback" not in complaint
+        finally:
+            process.kill()
+            process.communicate()
+
+
 def test_a_client_that_waits_does_not_hold_up_the_stop(tmp_path: Path) -> None:
     with serving(*anywhere(tmp_path)) as (greeting, _):
         idle = socket.create_connection(("127.0.0.1", port_of(greeting)), 5)

@@ -30,6 +30,8 @@ class TopicWishes:
         self._rng = rng
 
     def create(self, wishes: Sequence[NewTopic]) -> TopicPlans:
+        if sum(map(self._partitions, wishes)) > topics.MAX_PARTITIONS_PER_REQUEST:
+            return dict.fromkeys((wish.name for wish in wishes), topics.refuse_so_many)
         plans = {wish.name: partial(self._create, wish) for wish in wishes}
         return {**plans, **_repeated([w.name for w in wishes], "Found multiple entries for this topic.")}
 
@@ -51,6 +53,11 @@ class TopicWishes:
             broker_id: partial(topics.plan_broker_config, broker_id=broker_id, change=change)
             for broker_id, change in changes.items()
         }
+
+    def _partitions(self, wish: NewTopic) -> int:
+        if wish.assignments:
+            return len(wish.assignments)
+        return self._rules.num_partitions if wish.num_partitions == -1 else wish.num_partitions
 
     def _create(self, wish: NewTopic, view: ClusterView) -> Plan[TopicInfo]:
         topic_id = wish.topic_id or znodes.random_uuid()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_NAME_LENGTH = 249
-MAX_PARTITIONS_PER_TOPIC_REQUEST = 10_000
+MAX_PARTITIONS_PER_REQUEST = 10_000
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -144,7 +144,7 @@ def plan_create_partitions(view: ClusterView, wish: MorePartitions) -> Plan[Topi
         )
     if wish.count == have:
         _refuse(ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partitions.")
-    _bound_partitions(wish.count - have)
+    _bound_partitions(view, wish.count - have)
     if wish.assignments is None:
         added = _placed_after(view, topic, range(have, wish.count))
     else:
@@ -236,9 +236,13 @@ def _refuse_collision(view: ClusterView, name: str) -> None:
         )
 
 
-def _bound_partitions(count: int) -> None:
-    if count > MAX_PARTITIONS_PER_TOPIC_REQUEST:
-        _refuse(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+def refuse_so_many(_: ClusterView) -> NoReturn:
+    _refuse(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+
+def _bound_partitions(view: ClusterView, count: int) -> None:
+    if count > MAX_PARTITIONS_PER_REQUEST:
+        refuse_so_many(view)
 
 
 def _placed(
@@ -249,7 +253,7 @@ def _placed(
     if partitions <= 0:
         _refuse(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
     _check_factor(view, factor)
-    _bound_partitions(partitions)
+    _bound_partitions(view, partitions)
     start, shift = rng.randrange(len(view.brokers)), rng.randrange(len(view.brokers))
     return spread(_racks(view), range(partitions), factor, start, shift)
 
@@ -280,7 +284,7 @@ def _explicit(view: ClusterView, new: NewTopic) -> dict[int, tuple[int, ...]]:
     replicas = {partition: tuple(ids) for partition, ids in new.assignments}
     if len(replicas) < len(new.assignments):
         _refuse_assignment("Found multiple manual partition assignments for one partition.")
-    _bound_partitions(len(replicas))
+    _bound_partitions(view, len(replicas))
     if len({len(ids) for ids in replicas.values()}) > 1:
         _refuse_assignment("All partitions should have the same number of replicas")
     if sorted(replicas) != list(range(len(replicas))):

@@ -16,7 +16,7 @@ from pykafka_broker.config.dynamic import (
     validate_broker,
 )
 from pykafka_broker.config.listeners import Endpoint
-from pykafka_broker.config.properties import parse_properties
+from pykafka_broker.config.properties import parse_properties, read_properties
 from pykafka_broker.config.topic import AlterOp, alter, log_config, topic_value, validate, validate_all
 from pykafka_broker.config.topic_keys import TOPIC_KEYS
 from pykafka_broker.config.values import ConfigError, ConfigKey, ConfigType
@@ -46,6 +46,7 @@ __all__ = [
     "in_force_for_logs",
     "log_config",
     "parse_properties",
+    "read_properties",
     "topic_value",
     "validate",
     "validate_all",

@@ -5,14 +5,26 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pykafka_broker.config.values import ConfigError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _BLANK = " \t\f"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _SPLIT = re.compile(r"(?P<key>(?:\\.|[^\\=: \t\f])*)[ \t\f]*(?:[=:][ \t\f]*)?(?P<value>.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.|$)", re.DOTALL)
 _SPECIAL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """What a file says. Java reads such files as ISO 8859-1, and people write them as UTF-8."""
+    data = path.read_bytes()
+    try:
+        return parse_properties(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return parse_properties(data.decode("iso-8859-1"))
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -45,6 +57,8 @@ def _logical_lines(text: str) -> Iterator[str]:
 def _unescape(text: str) -> str:
     def plain(match: re.Match[str]) -> str:
         escaped = match[1]
+        if escaped == "u":
+            raise ConfigError(rf"Malformed \uxxxx encoding: {text}")
         return chr(int(escaped[1:], 16)) if len(escaped) == 5 else _SPECIAL.get(escaped, escaped)
 
     return _ESCAPE.sub(plain, text)

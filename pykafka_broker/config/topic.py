@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pykafka_broker.config.values import ConfigKey, Value
 
 
+MAX_VALUE_BYTES = 0x7FFF
+"""What a string of any request or response can hold; a list may be made longer in several steps."""
+
+
 class AlterOp(enum.IntEnum):
     """Operations of IncrementalAlterConfigs, by their number in the request."""
 
@@ -83,6 +87,12 @@ def edit(
             changed[name] = value
         else:
             changed[name] = _edit_list(changed.get(name), name, keys.get(name), op, value)
+            if len(changed[name].encode()) > MAX_VALUE_BYTES:
+                raise KafkaError(
+                    ErrorCode.INVALID_CONFIG,
+                    "The configuration value cannot be added because it exceeds the maximum value size of"
+                    f" {MAX_VALUE_BYTES} bytes.",
+                )
     return changed
 
 

@@ -48,7 +48,7 @@ def _describe(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
     try:
-        wanted = resource.configuration_keys
+        wanted = frozenset(resource.configuration_keys or ())
         result.configs = [
             _entry(entry, request)
             for entry in _entries(services, resource)

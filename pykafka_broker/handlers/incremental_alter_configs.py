@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_broker.cluster.topics import validate_name
@@ -32,12 +33,15 @@ async def handle(
     known = [resource for resource in request.resources if exists(resource.resource_type)]
     if any(config.config_operation not in _OPERATIONS for each in known for config in each.configs):
         return _refused(request)
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     responses = []
     for resource in request.resources:
         response = AlterConfigsResourceResponse(
             resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
         )
         try:
+            if times[resource.resource_type, resource.resource_name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             await _alter(services, resource, validate_only=request.validate_only)
         except Exception as error:  # noqa: BLE001 -- one resource's failure is its own
             response.error_code, response.error_message = error_code(error), error_text(error)

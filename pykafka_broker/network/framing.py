@@ -1,7 +1,7 @@
 """Cuts a stream of bytes into Kafka's frames: a 4-byte length, then that many bytes. No I/O.
 
 Most frames are small and arrive whole: they are cut out of the receive buffer without a copy. A frame that is not
-there yet gets a buffer of exactly its length, and the rest of it is received straight into place.
+there yet gets a buffer of its own, and the rest of it is received straight into place.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import struct
 from typing import Final
 
 PREFIX: Final = 4
+AT_FIRST: Final = 1 << 20 | 1 << 16
+"""Room for a frame that is not there yet: for nearly all of it is enough. What is larger gets more as it comes."""
 _LENGTH: Final = struct.Struct(">i").unpack_from
 
 
@@ -21,7 +23,7 @@ class Framer:
     """Owner: one connection. `receive_into` says where the next bytes belong, `received` that they came, and
     `next_frame` gives what is complete. A frame is valid until the next call to `receive_into`."""
 
-    __slots__ = ("_data", "_filled", "_frame", "_max_frame", "_pos", "_scratch")
+    __slots__ = ("_data", "_filled", "_frame", "_max_frame", "_pos", "_scratch", "_size")
 
     def __init__(self, scratch: memoryview, max_frame: int) -> None:
         self._scratch = scratch
@@ -29,12 +31,15 @@ class Framer:
         self._data: memoryview = scratch[:0]
         self._pos = 0
         self._frame: memoryview | None = None
-        self._filled = 0
+        self._filled = self._size = 0
 
     def receive_into(self) -> memoryview:
-        if self._frame is not None:
-            return self._frame[self._filled :]
-        return self._scratch
+        frame = self._frame
+        if frame is None:
+            return self._scratch
+        if self._filled == len(frame) < self._size:
+            frame = self._grow(frame)
+        return frame[self._filled :]
 
     def received(self, count: int) -> None:
         if self._frame is not None:
@@ -49,7 +54,7 @@ class Framer:
     def next_frame(self) -> memoryview | None:
         """The next whole frame, writable in place, or None until more bytes are received."""
         if self._frame is not None:
-            if self._filled < len(self._frame):
+            if self._filled < self._size:
                 return None
             frame, self._frame = self._frame, None
             return frame
@@ -65,11 +70,18 @@ class Framer:
         if left - PREFIX >= size:
             self._pos = start + size
             return data[start : start + size]
-        self._frame = memoryview(bytearray(size))
+        self._size = size
         self._filled = left - PREFIX
+        self._frame = memoryview(bytearray(min(size, max(2 * self._filled, AT_FIRST))))
         self._frame[: self._filled] = data[start:]
         self._data, self._pos = self._scratch[:0], 0
         return None
+
+    def _grow(self, frame: memoryview) -> memoryview:
+        """A length alone is easily said: there is room for as much again as has come."""
+        larger = self._frame = memoryview(bytearray(min(self._size, 2 * len(frame))))
+        larger[: len(frame)] = frame
+        return larger
 
     def keep(self) -> None:
         """Copy what is not yet consumed out of the shared receive buffer, which others are about to use."""

@@ -29,6 +29,8 @@ from pykafka_broker.protocol.types import (
 )
 
 MAX_STRING = 0x7FFF
+MAX_ARRAY = 1_000_000
+"""Elements, as in Apache Kafka since 4.4."""
 
 Decode: TypeAlias = Callable[[Buffer, int, int], Any]
 
@@ -118,7 +120,7 @@ class _Decoder:
         length = self._length("i")
         with self._unless_null(length, target, name, nullable):
             size = max(1, least_size(element, self.version, self.flexible))
-            with self.source.block(f"if {length} * {size} > end - pos:"):
+            with self.source.block(f"if {length} * {size} > end - pos or {length} > {MAX_ARRAY}:"):
                 self.source.line(f"too_long({name!r}, {length})")
             if isinstance(element, Scalar) and element is not uuid:
                 values = f"unpack_from(f'>{{{length}}}{element.code}', view, pos)"

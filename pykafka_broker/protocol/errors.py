@@ -161,6 +161,10 @@ class ErrorCode(enum.IntEnum):
     CONTROLLER_ID_NOT_REGISTERED = 136, "No controller of this id is registered."
 
 
+_LONGEST_TEXT = 8_000
+"""Characters: in bytes they are still fewer than a string may have."""
+
+
 class KafkaError(Exception):
     """A failure that has an error code; it becomes part of a response once, in the handler."""
 
@@ -171,8 +175,8 @@ class KafkaError(Exception):
 
     @property
     def text(self) -> str:
-        """The message, or the general one of the code."""
-        return self.code.text if self.message is None else self.message
+        """The message, or the general one of the code. What it repeats of a request may be too long for a response."""
+        return self.code.text if self.message is None else self.message[:_LONGEST_TEXT]
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.text}"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from pykafka_broker.config import parse_properties
+from pykafka_broker.config import ConfigError, parse_properties, read_properties
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -29,3 +34,15 @@ from pykafka_broker.config import parse_properties
 )
 def test_text_becomes_keys_and_values(text: str, expected: dict[str, str]) -> None:
     assert parse_properties(text) == expected
+
+
+def test_a_file_may_be_written_as_java_reads_it(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    for encoding in ("utf-8", "iso-8859-1"):
+        file.write_bytes("# d\u00e9but\nbroker.rack=r\u00e9seau\n".encode(encoding))
+        assert read_properties(file) == {"broker.rack": "r\u00e9seau"}
+
+
+def test_an_escape_that_is_none_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="uxxxx"):
+        parse_properties(r"a=\u00zz")

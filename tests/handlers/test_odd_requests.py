@@ -17,6 +17,12 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from pykafka_broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from pykafka_broker.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from pykafka_broker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -43,6 +49,56 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
         await connected.call(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[topic]))
         yield connected
         await connected.close()
+
+
+async def test_a_resource_named_twice_is_not_altered(client: Client) -> None:
+    resources = [
+        AlterConfigsResource(
+            resource_type=2,
+            resource_name="t",
+            configs=[AlterableConfig(name="retention.ms", config_operation=0, value=value)],
+        )
+        for value in ("1", "2")
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    response = await client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+    assert [each.error_code for each in response.responses] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+async def test_a_list_grows_no_longer_than_a_response_can_tell(client: Client) -> None:
+    async def append(first: int) -> ErrorCode:
+        items = ",".join(f"{number}:{number}" for number in range(first, first + 2000))
+        config = AlterableConfig(
+            name="leader.replication.throttled.replicas", config_operation=2, value=items
+        )
+        resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[config])
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        response = await client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+        return ErrorCode(response.responses[0].error_code)
+
+    assert [await append(10_000), await append(20_000)] == [ErrorCode.NONE, ErrorCode.INVALID_CONFIG]
+    for version in (1, 4):
+        asked = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)
+        described = await client.call(
+            ApiKey.DESCRIBE_CONFIGS, version, DescribeConfigsRequest(resources=[asked])
+        )
+        assert described.results[0].error_code == ErrorCode.NONE
+
+
+async def test_an_error_repeats_no_more_than_a_response_can_tell(client: Client) -> None:
+    config = AlterableConfig(name="retention.ms", config_operation=0, value="x" * 32_700)
+    resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[config])
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    for version in (0, 1):
+        response = await client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, version, request)
+        assert response.responses[0].error_code == ErrorCode.INVALID_CONFIG
+
+
+async def test_a_request_makes_no_more_partitions_than_kafka_allows(client: Client) -> None:
+    topics = [CreatableTopic(name=f"t{n}", num_partitions=5_001, replication_factor=1) for n in range(2)]
+    request = CreateTopicsRequest(topics=topics, validate_only=True)
+    response = await client.call(ApiKey.CREATE_TOPICS, 7, request)
+    assert [topic.error_code for topic in response.topics] == [ErrorCode.POLICY_VIOLATION] * 2
 
 
 async def test_a_protocol_that_is_switched_off_is_not_spoken(tmp_path: Path) -> None:

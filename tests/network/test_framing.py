@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.network.framing import FrameError, Framer
+from pykafka_broker.network.framing import AT_FIRST, FrameError, Framer
 
 
 def _frame(body: bytes) -> bytes:
     return len(body).to_bytes(4, "big", signed=True) + body
 
 
-def _deliver(framer: Framer, data: bytes) -> int:
+def _deliver(framer: Framer, data: bytes | memoryview) -> int:
     """Hand over as much as the framer takes at once, as a socket would."""
     room = framer.receive_into()
     count = min(len(room), len(data))
@@ -69,3 +69,17 @@ def test_frames_can_be_patched_in_place() -> None:
     assert frame is not None
     frame[0] = ord("x")
     assert bytes(frame) == b"xbc"
+
+
+def test_a_length_alone_takes_no_room_and_a_large_frame_gets_it_as_it_comes() -> None:
+    size = 5 * AT_FIRST + 3
+    framer = Framer(memoryview(bytearray(1 << 18)), max_frame=1 << 30)
+    _deliver(framer, size.to_bytes(4, "big"))
+    assert framer.next_frame() is None
+    assert len(framer.receive_into()) == AT_FIRST
+    body = memoryview(bytes(range(256)) * (size // 256 + 1))[:size]
+    sent, frame = 0, None
+    while frame is None:
+        sent += _deliver(framer, body[sent : sent + 300_000])
+        frame = framer.next_frame()
+    assert frame == body

@@ -244,3 +244,10 @@ def test_a_string_is_no_longer_than_every_version_can_write(version: int) -> Non
     if version == 4:
         with pytest.raises(MalformedError):
             decode(HeartbeatRequest, version, flat(HeartbeatRequest(group_id="g" * 0x8000), version))
+
+
+def test_an_array_has_no_more_elements_than_kafka_takes() -> None:
+    names = b"\0\0" * 1_000_001
+    with pytest.raises(MalformedError):
+        decode(MetadataRequest, 1, struct.pack(">i", 1_000_001) + names)
+    assert len(decode(MetadataRequest, 1, struct.pack(">i", 1_000_000) + names).topics or ()) == 1_000_000

@@ -78,7 +78,7 @@ def _introduction(card: Card) -> str:
     """It names the runs that are there: nobody shall think that one was made that was not."""
     names = [_title(run.against) for run in card.runs]
     counts = [f"{name} ({len(run.results)} tests)" for name, run in zip(names, card.runs, strict=True)]
-    order = f"{names[0]} / {' '.join(names[1:])}".rstrip(" /")
+    order = f"{names[0]} / {', '.join(names[1:])}".rstrip(" /")
     return INTRODUCTION.format(brokers=", ".join(counts), order=order)
 
 

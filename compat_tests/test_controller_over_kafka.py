@@ -52,7 +52,7 @@ class Led:
 
     async def start(self) -> None:
         self.store = await ZookeeperStore.open(ZookeeperSettings(self.connect))
-        rules = TopicRules(1, 1, lambda name, value: None)
+        rules = TopicRules(1, 1, lambda config: None)
         await Metadata.open(self.store, SystemClock(), rules)
         self.controller = Controller(self.store, SystemClock(), ControllerSettings(99), self.way_to)
         await self.controller.start()

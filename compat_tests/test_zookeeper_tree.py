@@ -119,7 +119,7 @@ def live_with_kafka(kafka: ApacheKafka, zookeeper: Zookeeper) -> None:
 async def live_with_us(zookeeper: Zookeeper, registration: BrokerRegistration) -> tuple[Tree, Tree]:
     """The tree at first, and after the same life."""
     store = await ZookeeperStore.open(ZookeeperSettings(f"{zookeeper.connect}/ours"))
-    rules = TopicRules(1, 1, lambda name, value: None)
+    rules = TopicRules(1, 1, lambda config: None)
     metadata = await Metadata.open(store, SystemClock(), rules, registration)
     fresh = await asyncio.to_thread(tree_of, zookeeper, "/ours")
     await metadata.create_topics([topics.NewTopic("plain", 2, 1), topics.NewTopic("doomed", 1, 1)])

@@ -21,7 +21,7 @@ from pykafka_broker.cluster.producer_ids import ProducerIds
 from pykafka_broker.cluster.sqlite_store import SqliteStore
 from pykafka_broker.cluster.store import StoreError
 from pykafka_broker.cluster.topics import TopicRules
-from pykafka_broker.config import BrokerConfig, validate
+from pykafka_broker.config import BrokerConfig, validate_all
 from pykafka_broker.coordinator.group_coordinator import GroupCoordinator
 from pykafka_broker.coordinator.settings import GroupSettings
 from pykafka_broker.handlers import ROUTES
@@ -149,7 +149,7 @@ class Broker:
         await self._bind(listeners)
         stack.push_async_callback(listeners.close)
         registration = znodes.BrokerRegistration(self.broker_id, self._endpoints(), config.broker_rack)
-        rules = TopicRules(config.num_partitions, config.default_replication_factor, validate)
+        rules = TopicRules(config.num_partitions, config.default_replication_factor, validate_all)
         cluster_id = next((where.cluster_id for where in dirs if where.cluster_id), None)
         membership: Membership | None = None
         metadata: Metadata | Member

@@ -41,8 +41,8 @@ class TopicRules:
 
     num_partitions: int
     replication_factor: int
-    validate_config: Callable[[str, str], object]
-    """Raises KafkaError INVALID_CONFIG for a name or a value that is no topic config."""
+    validate_config: Callable[[Mapping[str, str]], None]
+    """Raises KafkaError INVALID_CONFIG for a name or a value that is no topic config, or for two that do not agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,7 @@ def plan_create_topic(
             ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}"
         )  # fmt: skip
     config = {key: value for key, value in new.config.items() if value is not None}
-    for key, value in config.items():
-        rules.validate_config(key, value)
+    rules.validate_config(config)
     if new.assignments and (new.num_partitions != -1 or new.replication_factor != -1):
         _refuse(
             ErrorCode.INVALID_REQUEST,
@@ -189,11 +188,11 @@ def plan_topic_config(
     rules: TopicRules,
 ) -> Plan[TopicInfo]:
     """`change` turns what is set now into what shall be set; both hold overrides only."""
+    config = dict(change(view.topics[name].config if name in view.topics else {}))
     if not name:
         _refuse(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-    config = dict(change(view.topics[name].config if name in view.topics else {}))
-    for key, value in config.items():
-        rules.validate_config(key, value)
+    validate_name(name)
+    rules.validate_config(config)
     topic = _existing(view, name)
     changed = replace(topic, config=MappingProxyType(config))
     ops = (
@@ -250,6 +249,8 @@ def _placed(
 ) -> dict[int, tuple[int, ...]]:
     partitions = rules.num_partitions if new.num_partitions == -1 else new.num_partitions
     factor = rules.replication_factor if new.replication_factor == -1 else new.replication_factor
+    if factor <= 0:
+        _refuse(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
     if partitions <= 0:
         _refuse(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
     _check_factor(view, factor)
@@ -267,8 +268,6 @@ def _placed_after(view: ClusterView, topic: TopicInfo, added: range) -> dict[int
 
 
 def _check_factor(view: ClusterView, factor: int) -> None:
-    if factor <= 0:
-        _refuse(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
     if factor > len(view.brokers):
         _refuse(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -17,7 +17,15 @@ from pykafka_broker.config.dynamic import (
 )
 from pykafka_broker.config.listeners import Endpoint
 from pykafka_broker.config.properties import parse_properties, read_properties
-from pykafka_broker.config.topic import AlterOp, alter, log_config, topic_value, validate, validate_all
+from pykafka_broker.config.topic import (
+    AlterOp,
+    alter,
+    check_form,
+    log_config,
+    topic_value,
+    validate,
+    validate_all,
+)
 from pykafka_broker.config.topic_keys import TOPIC_KEYS
 from pykafka_broker.config.values import ConfigError, ConfigKey, ConfigType
 
@@ -37,6 +45,7 @@ __all__ = [
     "Synonym",
     "alter",
     "alter_broker",
+    "check_form",
     "describe_broker",
     "describe_default",
     "describe_running_broker",

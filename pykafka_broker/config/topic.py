@@ -62,18 +62,15 @@ def validate_all(overrides: Mapping[str, str | None]) -> None:
 
 
 def alter(overrides: Mapping[str, str], ops: Sequence[tuple[str, int, str | None]]) -> dict[str, str]:
-    """`overrides` after (name, operation, value) changes, checked as a whole; raises KafkaError."""
-    changed = edit(overrides, ops, {name: topic_key.key for name, topic_key in TOPIC_KEYS.items()})
-    validate_all(changed)
-    return changed
+    """`overrides` after (name, operation, value) changes, which is for `validate_all` to look at; raises KafkaError."""
+    return edit(overrides, ops, {name: topic_key.key for name, topic_key in TOPIC_KEYS.items()})
 
 
 def edit(
     overrides: Mapping[str, str], ops: Sequence[tuple[str, int, str | None]], keys: Mapping[str, ConfigKey]
 ) -> dict[str, str]:
     """`overrides` after (name, operation, value) changes of properties among `keys`, their values not yet checked."""
-    if len({name for name, _, _ in ops}) != len(ops):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    check_form(ops)
     changed = dict(overrides)
     for name, number, value in ops:
         if number not in set(AlterOp):
@@ -81,9 +78,9 @@ def edit(
         op = AlterOp(number)
         if op is AlterOp.DELETE:
             changed.pop(name, None)
-        elif value is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
-        elif op is AlterOp.SET:
+            continue
+        assert value is not None, "check_form refused it"
+        if op is AlterOp.SET:
             changed[name] = value
         else:
             changed[name] = _edit_list(changed.get(name), name, keys.get(name), op, value)
@@ -94,6 +91,15 @@ def edit(
                     f" {MAX_VALUE_BYTES} bytes.",
                 )
     return changed
+
+
+def check_form(ops: Sequence[tuple[str, int, str | None]]) -> None:
+    """What is wrong with the changes whatever they are made to; raises KafkaError."""
+    if len({name for name, _, _ in ops}) != len(ops):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    absent = [name for name, number, value in ops if value is None and number != AlterOp.DELETE]
+    if absent:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(absent)}")
 
 
 def _edit_list(current: str | None, name: str, key: ConfigKey | None, op: AlterOp, value: str) -> str:

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pykafka_broker.cluster.topics import validate_name
-from pykafka_broker.config import validate_all, validate_broker
+from pykafka_broker.config import AlterOp, check_form, validate_broker
 from pykafka_broker.handlers.config_resources import BROKER, TOPIC, broker_named
 from pykafka_broker.handlers.services import Call, Services, error_code, error_text
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -44,8 +43,6 @@ async def _replace(services: Services, resource: AlterConfigsResource, *, valida
     name = resource.resource_name
     outcome: Mapping[Any, object]
     if resource.resource_type == TOPIC:
-        validate_name(name)
-        validate_all(wanted)
         outcome = await services.metadata.alter_topic_configs({name: lambda _: wanted}, validate_only)
     elif resource.resource_type == BROKER:
         target = broker_named(services, name)
@@ -59,9 +56,5 @@ async def _replace(services: Services, resource: AlterConfigsResource, *, valida
 
 
 def _wanted(resource: AlterConfigsResource) -> dict[str, str]:
-    if len({config.name for config in resource.configs}) < len(resource.configs):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    absent = [config.name for config in resource.configs if config.value is None]
-    if absent:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(absent)}")
+    check_form([(config.name, AlterOp.SET, config.value) for config in resource.configs])
     return {config.name: config.value for config in resource.configs if config.value is not None}

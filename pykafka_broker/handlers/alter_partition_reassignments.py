@@ -30,10 +30,10 @@ async def handle(
     may_resize = request.allow_replication_factor_change
     event = events.AlterReassignments(wishes, keep_size=not may_resize)
     outcome = await judge(services).submit(event)
-    response = AlterPartitionReassignmentsResponse(
-        error_message=None, allow_replication_factor_change=may_resize
-    )
-    for name, partitions in by_topic(outcome).items():
+    response = AlterPartitionReassignmentsResponse(error_message=None)
+    if request.topics:  # else Kafka's answer, too, says nothing but the default
+        response.allow_replication_factor_change = may_resize
+    for name, partitions in by_topic(outcome, [topic.name for topic in request.topics]).items():
         results = [_result(index, error) for index, error in partitions.items()]
         response.responses.append(ReassignableTopicResponse(name=name, partitions=results))
     return response

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pykafka_broker.cluster.controller.alone import LoneController
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pykafka_broker.cluster.controller.loop import Controller
     from pykafka_broker.handlers.services import Services
@@ -27,8 +27,9 @@ def judge(services: Services) -> Controller | LoneController:
     return services.cluster.controller
 
 
-def by_topic(results: Mapping[tuple[str, int], T]) -> dict[str, dict[int, T]]:
-    grouped: dict[str, dict[int, T]] = {}
+def by_topic(results: Mapping[tuple[str, int], T], topics: Iterable[str] = ()) -> dict[str, dict[int, T]]:
+    """`topics` are there in any case, also those of which nothing was asked."""
+    grouped: dict[str, dict[int, T]] = {topic: {} for topic in topics}
     for (topic, index), result in results.items():
         grouped.setdefault(topic, {})[index] = result
     return grouped

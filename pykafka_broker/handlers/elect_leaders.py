@@ -17,7 +17,7 @@ from pykafka_broker.protocol.messages.elect_leaders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pykafka_broker.cluster.view import ClusterView
     from pykafka_broker.handlers.services import Call, Services
@@ -26,23 +26,24 @@ TopicPartition: TypeAlias = tuple[str, int]
 
 
 async def handle(services: Services, call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    asked = None
+    asked, topics = None, list[str]()
     if request.topic_partitions is not None:
         asked = [(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
+        topics = [topic.topic for topic in request.topic_partitions]
     try:
         outcome = await _elect(services, request, asked)
     except KafkaError as error:
         listed = _all_partitions(services.metadata.view) if asked is None else asked
-        return _response(dict.fromkeys(listed, error))
-    except ValueError:  # an election type that does not exist: Kafka does not foresee it
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
-        response = _response(dict.fromkeys(asked or (), KafkaError(code)))
+        return _response(dict.fromkeys(listed, error), topics)
+    except ValueError:  # an election type that does not exist
+        code = ErrorCode.INVALID_REQUEST
+        response = _response(dict.fromkeys(asked or (), KafkaError(code)), topics)
         response.error_code = code
         return response
     expected = {tp: leader for tp, leader in outcome.items() if not isinstance(leader, KafkaError)}
     missed = await _until_seen(services, expected, request.timeout_ms)
     timed_out = dict.fromkeys(missed, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
-    return _response(outcome | timed_out)
+    return _response(outcome | timed_out, services.metadata.view.topics if asked is None else topics)
 
 
 async def _elect(
@@ -88,9 +89,11 @@ async def _until_seen(
     return []
 
 
-def _response(outcome: Mapping[TopicPartition, int | KafkaError]) -> ElectLeadersResponse:
+def _response(
+    outcome: Mapping[TopicPartition, int | KafkaError], topics: Iterable[str]
+) -> ElectLeadersResponse:
     results = []
-    for topic, partitions in by_topic(outcome).items():
+    for topic, partitions in by_topic(outcome, topics).items():
         result = ReplicaElectionResult(topic=topic)
         for index, found in partitions.items():
             if isinstance(found, KafkaError):

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from pykafka_broker.cluster.topics import validate_name
-from pykafka_broker.config import AlterOp, alter, alter_broker
+from pykafka_broker.config import AlterOp, alter, alter_broker, check_form
 from pykafka_broker.handlers.config_resources import BROKER, TOPIC, broker_named, exists
 from pykafka_broker.handlers.services import Call, Services, error_code, error_text
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -30,18 +29,26 @@ async def handle(
     call: Call,
     request: IncrementalAlterConfigsRequest,
 ) -> IncrementalAlterConfigsResponse:
-    known = [resource for resource in request.resources if exists(resource.resource_type)]
-    if any(config.config_operation not in _OPERATIONS for each in known for config in each.configs):
-        return _refused(request)
-    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    asked = request.resources
+    refused: dict[int, KafkaError] = {}
+    times = Counter((resource.resource_type, resource.resource_name) for resource in asked)
+    for place, resource in enumerate(asked):
+        try:
+            _check_form(resource, times[resource.resource_type, resource.resource_name])
+        except KafkaError as error:
+            refused[place] = error
+    wellformed = [resource for place, resource in enumerate(asked) if place not in refused]
+    if any(config.config_operation not in _OPERATIONS for each in wellformed for config in each.configs):
+        # Kafka does not foresee it, and does nothing of what was asked.
+        refused = dict.fromkeys(range(len(asked)), KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)) | refused
     responses = []
-    for resource in request.resources:
+    for place, resource in enumerate(asked):
         response = AlterConfigsResourceResponse(
             resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
         )
         try:
-            if times[resource.resource_type, resource.resource_name] > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            if place in refused:
+                raise refused[place]
             await _alter(services, resource, validate_only=request.validate_only)
         except Exception as error:  # noqa: BLE001 -- one resource's failure is its own
             response.error_code, response.error_message = error_code(error), error_text(error)
@@ -49,29 +56,24 @@ async def handle(
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
-def _refused(request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    """An operation that does not exist: Kafka did not foresee it, and does nothing of what was asked."""
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                error_code=ErrorCode.UNKNOWN_SERVER_ERROR
-                if exists(resource.resource_type)
-                else ErrorCode.INVALID_REQUEST,
-                error_message=None,
-            )
-            for resource in request.resources
-        ]
-    )
+def _check_form(resource: AlterConfigsResource, times: int) -> None:
+    """What is wrong with it whatever there is to be altered."""
+    if times > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    if not exists(resource.resource_type):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
+    check_form(_ops(resource))
+
+
+def _ops(resource: AlterConfigsResource) -> list[tuple[str, int, str | None]]:
+    return [(config.name, config.config_operation, config.value) for config in resource.configs]
 
 
 async def _alter(services: Services, resource: AlterConfigsResource, *, validate_only: bool) -> None:
-    ops = [(config.name, config.config_operation, config.value) for config in resource.configs]
+    ops = _ops(resource)
     name = resource.resource_name
     outcome: Mapping[Any, object]
     if resource.resource_type == TOPIC:
-        validate_name(name)
         outcome = await services.metadata.alter_topic_configs(
             {name: lambda current: alter(current, ops)}, validate_only
         )

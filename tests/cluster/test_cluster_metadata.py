@@ -14,7 +14,7 @@ from pykafka_broker.cluster.view import load_view
 from pykafka_broker.cluster.znodes import BrokerRegistration, Endpoint
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
-RULES = TopicRules(1, 1, lambda name, value: None)
+RULES = TopicRules(1, 1, lambda config: None)
 BROKER = BrokerRegistration(1, (Endpoint("PLAINTEXT", "127.0.0.1", 9092),), rack="r1")
 
 ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

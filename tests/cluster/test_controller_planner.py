@@ -473,7 +473,7 @@ def test_a_large_plan_is_committed_in_steps_that_zookeeper_takes():
     assert {p.leader for p in cluster.view.topics["t"].partitions} == {2}
 
 
-RULES = TopicRules(1, 1, lambda name, value: None)
+RULES = TopicRules(1, 1, lambda config: None)
 
 
 def creating(name, **wish):

@@ -29,7 +29,7 @@ from pykafka_broker.protocol.messages.update_metadata import (
 from .memory_store import MemoryTree
 
 ID = UUID(int=7)
-RULES = TopicRules(1, 1, lambda name, value: None)
+RULES = TopicRules(1, 1, lambda config: None)
 REGISTRATION = BrokerRegistration(1, (Endpoint("PLAINTEXT", "h", 9001),))
 
 

@@ -29,12 +29,12 @@ from pykafka_broker.cluster.view import BrokerInfo, ClusterView
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
-def validate(name, value):
-    if name == "nope":
+def validate_all(config):
+    if "nope" in config:
         raise KafkaError(ErrorCode.INVALID_CONFIG, "Unknown topic config name: nope")
 
 
-RULES = TopicRules(num_partitions=2, replication_factor=1, validate_config=validate)
+RULES = TopicRules(num_partitions=2, replication_factor=1, validate_config=validate_all)
 
 
 def cluster(*brokers, racks=None):

@@ -272,7 +272,7 @@ def test_a_refused_operation_has_kafkas_code_and_words(
     ops: list[tuple[str, int, str | None]], code: ErrorCode, message: str
 ) -> None:
     with pytest.raises(KafkaError) as caught:
-        alter({}, ops)
+        validate_all(alter({}, ops))
     assert (caught.value.code, caught.value.message) == (code, message)
 
 

@@ -286,6 +286,60 @@ async def test_an_operation_on_configs_that_cannot_be(
     assert [each.error_code for each in answer.responses] == codes
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "code"),
+    [
+        ("", [("retention.ms", SET, "1")], E.INVALID_REQUEST),
+        ("a b", [("retention.ms", SET, "nonsense")], E.INVALID_TOPIC_EXCEPTION),
+        ("a b", [("retention.ms", APPEND, "1")], E.INVALID_CONFIG),
+        ("a b", [("retention.ms", APPEND, "1"), ("segment.bytes", SET, None)], E.INVALID_REQUEST),
+        ("missing", [("retention.ms", SET, "nonsense")], E.INVALID_CONFIG),
+    ],
+)
+async def test_of_several_things_wrong_with_a_change_the_same_is_named_first(
+    client: Client, name: str, changes: list[tuple[str, int, str | None]], code: ErrorCode
+) -> None:
+    configs = [AlterableConfig(name=key, config_operation=op, value=value) for key, op, value in changes]
+    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    answer = await client.call(K.INCREMENTAL_ALTER_CONFIGS, 1, request)
+    assert [result.error_code for result in answer.responses] == [code]
+
+
+async def test_what_is_wrong_in_itself_is_set_aside_before_operations_are_looked_at(client: Client) -> None:
+    async def ask(*configs: AlterableConfig) -> list[int]:
+        good = AlterableConfig(name="retention.ms", config_operation=SET, value="1")
+        resources = [
+            AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[good]),
+            AlterConfigsResource(resource_type=TOPIC, resource_name="u", configs=list(configs)),
+        ]
+        request = IncrementalAlterConfigsRequest(resources=resources, validate_only=True)
+        answer = await client.call(K.INCREMENTAL_ALTER_CONFIGS, 1, request)
+        return [result.error_code for result in answer.responses]
+
+    odd = AlterableConfig(name="segment.ms", config_operation=NO_SUCH_OPERATION, value="1")
+    absent = AlterableConfig(name="segment.bytes", config_operation=SET, value=None)
+    assert await ask(odd) == [E.UNKNOWN_SERVER_ERROR, E.UNKNOWN_SERVER_ERROR]
+    assert await ask(odd, absent) == [E.NONE, E.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "factor", "config", "code"),
+    [
+        (0, 0, {}, E.INVALID_REPLICATION_FACTOR),
+        (0, 9, {}, E.INVALID_PARTITIONS),
+        (1, 1, {"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "5"}, E.INVALID_CONFIG),
+    ],
+)
+async def test_a_topic_that_cannot_be_is_not_made(
+    client: Client, partitions: int, factor: int, config: dict[str, str], code: ErrorCode
+) -> None:
+    configs = [CreatableTopicConfig(name=name, value=value) for name, value in config.items()]
+    wish = CreatableTopic(name="n", num_partitions=partitions, replication_factor=factor, configs=configs)
+    answer = await client.call(K.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[wish]))
+    assert [topic.error_code for topic in answer.topics] == [code]
+
+
 async def test_of_topics_without_partitions_only_unknown_ones_are_repeated(client: Client) -> None:
     await client.call(K.FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
     names = ["t", "nowhere"]

@@ -229,8 +229,8 @@ async def test_a_leader_this_broker_never_hears_of_is_answered_when_the_time_is_
 async def test_an_election_of_a_kind_that_does_not_exist_is_refused(cluster):
     request = ElectLeadersRequest(election_type=9, topic_partitions=[TopicPartitions("t", [0])])
     response = await cluster.ask(ApiKey.ELECT_LEADERS, 1, request)
-    assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert elections(response) == {("t", 0): ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert elections(response) == {("t", 0): ErrorCode.INVALID_REQUEST}
 
 
 # Reassignments

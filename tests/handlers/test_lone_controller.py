@@ -45,10 +45,10 @@ async def test_no_partition_needs_a_leader_elected(client: Client, version: int)
     }
 
 
-async def test_of_all_partitions_none_is_named(client: Client) -> None:
+async def test_of_all_topics_no_partition_is_named(client: Client) -> None:
     answer = await client.call(ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(topic_partitions=None))
     assert answer.error_code == ErrorCode.NONE
-    assert answer.replica_election_results == []
+    assert [topic.partition_result for topic in answer.replica_election_results] == [[]]
 
 
 async def test_a_partition_may_stay_and_go_nowhere_else(client: Client) -> None:
@@ -73,3 +73,23 @@ async def test_there_is_no_move_to_give_up_or_to_list(client: Client) -> None:
         ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(topics=None)
     )
     assert (listed.error_code, listed.topics) == (ErrorCode.NONE, [])
+
+
+async def test_an_election_of_a_kind_that_does_not_exist_is_refused(client: Client) -> None:
+    of_all = ElectLeadersRequest(election_type=2, topic_partitions=None)
+    answer = await client.call(ApiKey.ELECT_LEADERS, 2, of_all)
+    assert (answer.error_code, answer.replica_election_results) == (ErrorCode.INVALID_REQUEST, [])
+
+
+async def test_a_partition_that_does_not_exist_is_missing_first_wherever_it_shall_go(client: Client) -> None:
+    asked = [ReassignablePartition(partition_index=9, replicas=to) for to in ([7],)] + [
+        ReassignablePartition(partition_index=8, replicas=None)
+    ]
+    topics = [ReassignableTopic(name="t", partitions=asked), ReassignableTopic(name="nothing", partitions=[])]
+    request = AlterPartitionReassignmentsRequest(topics=topics)
+    answer = await client.call(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, request)
+    found = {
+        topic.name: {p.partition_index: p.error_code for p in topic.partitions} for topic in answer.responses
+    }
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert found == {"t": {9: missing, 8: missing}, "nothing": {}}

@@ -52,14 +52,15 @@ def alter(
     outcome: dict[TopicPartition, KafkaError | None] = {}
     for tp, wanted in wishes.items():
         try:
-            _check_replicas(draft, tp, wanted)
-            p = draft.partition(tp)
+            p = _existing(draft, tp)
             if wanted is None:
-                if p is None or not is_reassigning(p):
+                if not is_reassigning(p):
                     raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
                 wanted = origin(p)
-            elif keep_size and p is not None:
-                _check_size(p, wanted)
+            else:
+                _check_replicas(draft, p, wanted)
+                if keep_size:
+                    _check_size(p, wanted)
             # The latest wish wins over one that was left in the tree.
             draft.tree_reassignments.pop(tp, None)
             _begin(draft, tp, wanted)
@@ -110,9 +111,14 @@ def in_progress(
     return {tp: p for tp, p in found if p is not None and is_reassigning(p)}
 
 
-def _check_replicas(draft: Draft, tp: TopicPartition, wanted: Sequence[int] | None) -> None:
-    if wanted is None:
-        return
+def _existing(draft: Draft, tp: TopicPartition) -> PartitionInfo:
+    p = draft.partition(tp)
+    if p is None or tp[0] in draft.deletions:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+    return p
+
+
+def _check_replicas(draft: Draft, p: PartitionInfo, wanted: Sequence[int]) -> None:
     listed = f"[{', '.join(map(str, wanted))}]"
     if not wanted:
         _refuse("Empty replica list specified in partition reassignment.")
@@ -120,8 +126,7 @@ def _check_replicas(draft: Draft, tp: TopicPartition, wanted: Sequence[int] | No
         _refuse(f"Duplicate replica ids in partition reassignment replica list: {listed}")
     if min(wanted) < 0:
         _refuse(f"Invalid broker id in replica list: {listed}")
-    p = draft.partition(tp)
-    before = () if p is None else origin(p)
+    before = origin(p)
     alive = [b for b in draft.brokers if b not in draft.shutting_down]
     added = [r for r in wanted if r not in before]
     if not set(added) <= set(alive):
@@ -146,9 +151,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _begin(draft: Draft, tp: TopicPartition, wanted: Sequence[int]) -> None:
-    p = draft.partition(tp)
-    if p is None or tp[0] in draft.deletions:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+    p = _existing(draft, tp)
     moved = towards(p, wanted)
     dropped = [r for r in p.replicas if r not in moved.replicas]
     if p.isr and not set(p.isr) - set(dropped):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError
 from kafka.structs import OffsetAndMetadata
 from member import Orders, Report, orders_and_report, run_in_threads
 
@@ -60,7 +60,11 @@ def consume(orders: Orders, report: Report, name: str, stop: threading.Event) ->
     consumer.subscribe([orders.topic], listener=Listener(report, name))
     while not stop.is_set():
         # Not shorter: 3.0.12 may forget to join again when a poll ends in the middle of it, whichever the broker.
-        seen = consumer.poll(timeout_ms=1000)
+        try:
+            seen = consumer.poll(timeout_ms=1000)
+        except KafkaConnectionError as error:  # now and then 3.0.12 tells who polls that no broker was there
+            report.trouble(name, error)
+            continue
         for place, records in seen.items():
             report.records(name, place.partition, [(r.offset, r.value.decode()) for r in records])
         if not seen:

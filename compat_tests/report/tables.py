@@ -87,7 +87,7 @@ def _share(card: Card, run: Run, client: ClientName) -> str:
     asked = [feature for area in areas_of(client.name) for feature in area.features]
     outcomes = [card.outcome(run, client, feature) for feature in asked]
     if not {PASSED, FAILED} & set(outcomes):
-        return "not run"
+        return SIGNS[SKIPPED] if any(result.client == client for result in run.results) else "not run"
     return f"{outcomes.count(PASSED)} of {len(outcomes) - outcomes.count(SKIPPED)}"
 
 

@@ -82,9 +82,8 @@ async def test_an_election_of_a_kind_that_does_not_exist_is_refused(client: Clie
 
 
 async def test_a_partition_that_does_not_exist_is_missing_first_wherever_it_shall_go(client: Client) -> None:
-    asked = [ReassignablePartition(partition_index=9, replicas=to) for to in ([7],)] + [
-        ReassignablePartition(partition_index=8, replicas=None)
-    ]
+    wishes = {9: [7], 8: None}
+    asked = [ReassignablePartition(partition_index=index, replicas=to) for index, to in wishes.items()]
     topics = [ReassignableTopic(name="t", partitions=asked), ReassignableTopic(name="nothing", partitions=[])]
     request = AlterPartitionReassignmentsRequest(topics=topics)
     answer = await client.call(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, request)

@@ -59,8 +59,8 @@ def consume(orders: Orders, report: Report, name: str, stop: threading.Event) ->
     )
     consumer.subscribe([orders.topic], listener=Listener(report, name))
     while not stop.is_set():
-        # Not shorter: 3.0.12 may forget to join again when a poll ends in the middle of it, whichever the broker.
         try:
+            # Not shorter: 3.0.12 may forget to join again when a poll ends in the middle of it, whichever the broker.
             seen = consumer.poll(timeout_ms=1000)
         except KafkaConnectionError as error:  # now and then 3.0.12 tells who polls that no broker was there
             report.trouble(name, error)
